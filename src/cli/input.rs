@@ -24,10 +24,10 @@ use memgate_workbench::inputs::Inputs;
 use memgate_workbench::layout::Tool;
 use memgate_workbench::load::load;
 use memgate_workbench::outcome::unread_notes;
+use memgate_workbench::paths::{is_glob, normal, root_of};
 use memgate_workbench::plan::{OpenFile, Plan};
 use memgate_workbench::program::Stop;
 use memgate_workbench::report::{counted, plain};
-use memgate_workbench::paths::{is_glob, normal, root_of};
 use memgate_workbench::rules::Rules;
 use memgate_workbench::run::Run;
 use memgate_workbench::texts::DEFAULT_MAX_BYTES;
@@ -177,8 +177,11 @@ impl InputArgs {
     /// A flag that makes no sense where files are read again with each change of a text, and why. `directory` is the one
     /// from which its paths are.
     pub fn unfit_for_changes(&self, directory: &Path) -> Option<&'static str> {
-        let ReadingArgs { stdin_filename, no_render, kustomize_args, helm_args, values, sources, .. } = &self.reading;
-        let builds = *no_render || sources.is_some() || [kustomize_args, helm_args, values].iter().any(|it| !it.is_empty());
+        let ReadingArgs { stdin_filename, no_render, kustomize_args, helm_args, values, sources, .. } =
+            &self.reading;
+        let builds = *no_render
+            || sources.is_some()
+            || [kustomize_args, helm_args, values].iter().any(|it| !it.is_empty());
         let flags = || self.state.with.iter().chain(&self.policies.policy);
         [
             (builds, "an editor runs neither kustomize nor helm, so flags for what they build have no effect"),
@@ -261,8 +264,7 @@ impl InputArgs {
         let is_typed = self.paths.iter().any(|path| !takes_place || path != STDIN_PATH);
         let configured = if is_typed { Vec::new() } else { project.paths.clone() };
         let all = whole(root);
-        let is_narrow = takes_place
-            || is_typed && !self.paths.iter().any(|path| is_at_or_above(path, &all));
+        let is_narrow = takes_place || is_typed && !self.paths.iter().any(|path| is_at_or_above(path, &all));
         let (within, switched_off) =
             (project.within(&configured, root), self.switched_off(project, &configured, &settings.families));
         let PolicyArgs { policy, no_policies, .. } = &self.policies;
@@ -329,7 +331,8 @@ impl ReadingArgs {
     /// How kustomizations and charts are built.
     fn builder(&self, namespace: Option<String>, reads_stdin: bool) -> anyhow::Result<Option<Builder>> {
         let words = |tool, given: &[String], flag: &str| {
-            let words = given.iter().map(|given| arguments(tool, given).map_err(|why| anyhow!("{flag}: {why}")));
+            let words =
+                given.iter().map(|given| arguments(tool, given).map_err(|why| anyhow!("{flag}: {why}")));
             Ok::<_, anyhow::Error>(words.collect::<Result<Vec<_>, _>>()?.concat())
         };
         let values = |given: &String| match given.split_once('=') {
@@ -343,18 +346,31 @@ impl ReadingArgs {
             namespace,
             ..Builder::default()
         };
-        anyhow::ensure!(self.sources.is_none() || reads_stdin, "--sources goes with -: it says where the text on standard input was built from");
+        anyhow::ensure!(
+            self.sources.is_none() || reads_stdin,
+            "--sources goes with -: it says where the text on standard input was built from"
+        );
         for (chart, file) in &builder.values {
-            let is_placed = chart.is_some() || normal(file).ancestors().any(|it| it.join("Chart.yaml").is_file());
+            let is_placed =
+                chart.is_some() || normal(file).ancestors().any(|it| it.join("Chart.yaml").is_file());
             let name = file.display();
             anyhow::ensure!(file.is_file(), "--values {name}: no such file");
-            anyhow::ensure!(is_placed, "--values {name} lies in no chart; say for which one it is: --values CHART={name}");
+            anyhow::ensure!(
+                is_placed,
+                "--values {name} lies in no chart; say for which one it is: --values CHART={name}"
+            );
         }
         Ok(Some(builder).filter(|_| built::HAS_WORKSTATION && !self.no_render))
     }
 
     /// How files are read, as a plan without files.
-    fn plan(&self, project: &Project, root: &Path, namespace: Option<String>, reads_stdin: bool) -> anyhow::Result<Plan> {
+    fn plan(
+        &self,
+        project: &Project,
+        root: &Path,
+        namespace: Option<String>,
+        reads_stdin: bool,
+    ) -> anyhow::Result<Plan> {
         let mut exclude = project.exclude(root)?;
         for glob in &self.exclude {
             exclude.add(glob, None).context("--exclude")?;

@@ -17,7 +17,6 @@ use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 use memgate_workbench::plan::Plan;
 use memgate_workbench::read::collect;
-use memgate_workbench::texts::refused;
 
 /// The JSON Schema of a settings file.
 pub const SETTINGS: &str = include_str!("../../docs/schema/settings.json");
@@ -47,8 +46,7 @@ pub fn source(path: &Path) -> anyhow::Result<Arc<Source>> {
     }
     let source = collected.sources.into_iter().next();
     let no_file = || Error::of_input(path.to_string_lossy(), "this is not a file");
-    let source = source.ok_or_else(no_file)?;
-    refused(&source).map_or(Ok(source), |error| Err(error.into()))
+    Ok(source.ok_or_else(no_file)?)
 }
 
 /// The document of a text with these keys and values.

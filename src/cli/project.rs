@@ -22,8 +22,8 @@ use memgate_primitives::plain_text::quoted_text;
 use memgate_primitives::pointer::Pointer;
 use memgate_workbench::base::FileThere;
 use memgate_workbench::exclude::Exclude;
-use memgate_workbench::report::plain;
 use memgate_workbench::paths::{PROJECT_FILE, normal, project_file_for, without_dots};
+use memgate_workbench::report::plain;
 use memgate_workbench::rules::{self, Rule};
 
 /// The name of the file at the root of a repository.

@@ -18,12 +18,12 @@ use memgate_workbench::errors::input_error;
 use memgate_workbench::ignore;
 use memgate_workbench::judge::Checked;
 use memgate_workbench::judged_by::{AtReference, JudgedBy, Standing};
+use memgate_workbench::load::each_unit;
+use memgate_workbench::paths::is_glob;
 use memgate_workbench::plan::Plan;
 use memgate_workbench::report::counted;
 use memgate_workbench::report::map::MemoryMap;
-use memgate_workbench::paths::is_glob;
 use memgate_workbench::run::{Run, judged};
-use memgate_workbench::load::each_unit;
 use memgate_workbench::suppress::{KnownFindings, known, newly_ignored, suppress};
 
 /// Why standard input cannot be compared.

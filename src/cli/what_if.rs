@@ -12,8 +12,8 @@ use std::path::Path;
 use memgate_model::policy::Question;
 use memgate_model::request::Point;
 use memgate_workbench::outcome::with_page;
-use memgate_workbench::report::{Shown, changes};
 use memgate_workbench::paths::{is_glob, is_manifest};
+use memgate_workbench::report::{Shown, changes};
 use memgate_workbench::run::Run;
 use memgate_workbench::what_if::{WhatIf, what_if, what_if_at};
 

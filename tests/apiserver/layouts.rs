@@ -44,7 +44,9 @@ fn denied_is_refused(fixture: &Fixture) -> Result<()> {
             refused.extend(refused_of(fixture, &namespace, unit, objects)?);
         }
         let denied = denied(layout, root.path(), &path)?;
-        if denied.0 != refused.len() || !denied.1.iter().all(|name| refused.iter().any(|it| it.ends_with(name))) {
+        if denied.0 != refused.len()
+            || !denied.1.iter().all(|name| refused.iter().any(|it| it.ends_with(name)))
+        {
             wrong.push(format!("{}: denied {denied:?}, refused {refused:?}", layout.name));
         }
     }
@@ -65,7 +67,9 @@ fn write(layout: &Layout, root: &Path) -> Result<()> {
 
 /// The objects of our kinds that a command prints. Its values of a release are in a file beside the repository.
 fn built(command: &str, root: &Path, path: &str) -> Result<Vec<Value>> {
-    let layout = layouts::all().into_iter().find(|it| it.build.values().any(|build| build == command) && root_has(root, it));
+    let layout = layouts::all()
+        .into_iter()
+        .find(|it| it.build.values().any(|build| build == command) && root_has(root, it));
     let given = tempfile::NamedTempFile::new()?;
     fs::write(given.path(), layout.and_then(|it| it.given).unwrap_or_default())?;
     let command = command.replace("given.yaml", &given.path().to_string_lossy());
@@ -82,11 +86,19 @@ fn built(command: &str, root: &Path, path: &str) -> Result<Vec<Value>> {
 }
 
 fn root_has(root: &Path, layout: &Layout) -> bool {
-    layout.files.iter().all(|(name, text)| fs::read_to_string(root.join(name)).is_ok_and(|there| there == *text))
+    layout
+        .files
+        .iter()
+        .all(|(name, text)| fs::read_to_string(root.join(name)).is_ok_and(|there| there == *text))
 }
 
 /// The unit, kind and name of each object that the apiserver refuses.
-fn refused_of(fixture: &Fixture, namespace: &str, unit: &str, objects: Vec<Value>) -> Result<BTreeSet<String>> {
+fn refused_of(
+    fixture: &Fixture,
+    namespace: &str,
+    unit: &str,
+    objects: Vec<Value>,
+) -> Result<BTreeSet<String>> {
     let cluster = fixture.cluster()?;
     let client = cluster.client();
     let mut refused = BTreeSet::new();
@@ -95,7 +107,8 @@ fn refused_of(fixture: &Fixture, namespace: &str, unit: &str, objects: Vec<Value
         let is_valid = own.chars().all(|c| c.is_ascii_lowercase() || c == '-');
         let home = if is_valid { namespace } else { own }.to_owned();
         object["metadata"]["namespace"] = json!(home);
-        let answer = cluster.block_on(create(&client, &home, &object, "?dryRun=All&fieldValidation=Ignore"))?;
+        let answer =
+            cluster.block_on(create(&client, &home, &object, "?dryRun=All&fieldValidation=Ignore"))?;
         if !answer.granted() {
             refused.insert(format!("{unit} {} {}", object["kind"], object["metadata"]["name"]));
         }

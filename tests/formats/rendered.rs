@@ -430,7 +430,7 @@ fn each_release_of_a_chart_is_one_and_one_in_an_overlay_stands_there() {
     let shown = text(&output.stdout);
     for name in ["team-f/a", "team-a/b", "team-o/c"] {
         assert!(
-            shown.contains(&format!("# ArkMemory {name} (charts/notes/templates/memory.yaml:2)")),
+            shown.contains(&format!("# ArkMemory {name} (charts/notes/templates/memory.yaml:1)")),
             "{shown}"
         );
     }

@@ -286,10 +286,10 @@ fn what_an_overlay_changes_together_with_its_base_is_not_broken() {
     }
 }
 
-/// Which patch removes an object is said, and not that its base has lost it.
+/// An object that a patch removes is gone from the output, so what names it is broken.
 #[test]
 #[ignore = "needs kubectl and helm"]
-fn what_a_patch_removes_is_said_to_be_removed_by_it() {
+fn what_a_patch_removes_is_gone() {
     let repository = Repository::with_programs();
     repository.write("base/kustomization.yaml", "resources: [memory.yaml, agent.yaml]\n");
     repository.write("base/memory.yaml", MEMORY);
@@ -304,6 +304,6 @@ fn what_a_patch_removes_is_said_to_be_removed_by_it() {
     repository.commit();
     let checked = repository.check(&["--base", "main", "."]);
     assert_eq!(checked.code, Some(1), "{:?} {}", checked.findings, checked.stderr);
-    let place = "broken by this branch: ArkMemory \"notes\" is removed by prod/gone.yaml";
+    let place = "broken by this branch: ArkMemory \"notes\" is gone";
     assert!(checked.tells("base/agent.yaml:4:", place), "{:?}", checked.findings);
 }

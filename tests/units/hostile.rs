@@ -183,7 +183,11 @@ fn nothing_is_executed_fetched_or_read() {
         let root = repository.path();
         let outside = root.with_extension("outside");
         fs::create_dir_all(&outside).expect("a directory");
-        fs::write(outside.join("kustomization.yaml"), format!("namePrefix: {OUTSIDE}-\nresources: [m.yaml]\n")).expect("written");
+        fs::write(
+            outside.join("kustomization.yaml"),
+            format!("namePrefix: {OUTSIDE}-\nresources: [m.yaml]\n"),
+        )
+        .expect("written");
         fs::write(outside.join("m.yaml"), MEMORY).expect("written");
         fs::write(outside.join("outside.txt"), OUTSIDE).expect("written");
         fs::write(root.parent().expect("above").join("outside.txt"), OUTSIDE).expect("written");
@@ -206,7 +210,8 @@ fn nothing_is_executed_fetched_or_read() {
         let (code, output) = repository.memgate(&words, &path);
         let executed = root.join("executed").exists() || mark.exists();
         let fetched = asked.swap(0, Ordering::SeqCst);
-        if code != Some(exit) || !output.contains(says) || output.contains(OUTSIDE) || executed || fetched > 0 {
+        if code != Some(exit) || !output.contains(says) || output.contains(OUTSIDE) || executed || fetched > 0
+        {
             let found = format!("exit {code:?}, executed {executed}, fetched {fetched}");
             wrong.push(format!("{name}: {found}, wanted {exit} and {says:?}\n{output}"));
             let _ = fs::remove_file(&mark);

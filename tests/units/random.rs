@@ -213,7 +213,8 @@ fn difference(seed: u64) -> Option<String> {
         }
     }
     if checked.inputs.errors.len() != failed || !checked.inputs.not_built.is_empty() {
-        let _infallible = writeln!(wrong, "errors: {:?} {:?}", checked.inputs.errors, checked.inputs.not_built);
+        let _infallible =
+            writeln!(wrong, "errors: {:?} {:?}", checked.inputs.errors, checked.inputs.not_built);
     }
     for located in report(&checked).findings {
         let (file, line) = (located.location.file, located.location.line);

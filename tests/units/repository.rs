@@ -63,8 +63,7 @@ impl Repository {
     pub(crate) fn memgate(&self, words: &[&str], path: &str) -> (Option<i32>, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_memgate"));
         command.args(words).env_clear().env("PATH", path).current_dir(self.path());
-        let Output { status, stdout, stderr } =
-            command.stdin(Stdio::null()).output().expect("memgate runs");
+        let Output { status, stdout, stderr } = command.stdin(Stdio::null()).output().expect("memgate runs");
         (status.code(), String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned())
     }
 }

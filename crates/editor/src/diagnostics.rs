@@ -15,9 +15,9 @@ use crate::workspace::{Root, name, path};
 use memgate_model::finding::Severity;
 use memgate_primitives::credential::masked_keys;
 use memgate_workbench::judge::Checked;
+use memgate_workbench::paths::PROJECT_FILE;
 use memgate_workbench::place::report;
 use memgate_workbench::report::{FileLocation, InputError, LocatedFinding, Related, page};
-use memgate_workbench::paths::PROJECT_FILE;
 
 /// The source of diagnostics, which editors show beside their code.
 const SOURCE: &str = "memgate";

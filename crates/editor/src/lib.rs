@@ -7,10 +7,8 @@
 //!     └──▶ objects, names (what they refer to) ──▶ navigation (definition, references), hover
 //! ```
 //!
-//! Between two answers the texts of the open files are kept, and for each root what was last loaded of the files around them
-//! ([`Kept`](memgate_workbench::kept::Kept)): an edit does not load them again; a file that is opened, closed, saved or
-//! changed on disk does. This module knows no arguments of the command line; a [`Planner`](workspace::Planner) comes from
-//! there.
+//! Between two answers only the texts of the open files are kept. This module knows no arguments of the command line; a
+//! [`Planner`](workspace::Planner) comes from there.
 
 mod buffers;
 mod markdown;

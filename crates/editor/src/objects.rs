@@ -1,8 +1,8 @@
 //! The objects of open files, what they refer to, and where that is.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::slice;
+use std::sync::Arc;
 
 use lsp_types::Location;
 

@@ -237,9 +237,6 @@ impl<W: Write> Session<'_, W> {
             notification::DidSaveTextDocument::METHOD | notification::DidChangeWatchedFiles::METHOD => true,
             _ => false,
         };
-        if has_changed && method != notification::DidChangeTextDocument::METHOD {
-            self.state.workspace.forget();
-        }
         if has_changed {
             let now = Instant::now();
             let first = self.changed.map_or(now, |changed| changed.first);

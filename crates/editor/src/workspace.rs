@@ -1,15 +1,13 @@
 //! What is read around the open files: a repository, or nothing.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::buffers::{Buffer, Buffers};
 use memgate_primitives::causes::in_words;
-use memgate_workbench::kept::Kept;
+use memgate_workbench::paths::{PROJECT_FILE, root_of, without_dots};
 use memgate_workbench::plan::OpenFile;
 use memgate_workbench::read::without_links;
-use memgate_workbench::paths::{PROJECT_FILE, root_of, without_dots};
 use memgate_workbench::run::Run;
 use memgate_workbench::walk::leads_to;
 
@@ -33,19 +31,12 @@ pub(crate) struct Root {
 pub(crate) struct Workspace<'p> {
     folders: Vec<PathBuf>,
     planner: &'p Planner<'p>,
-    /// What was last loaded around the open files of each root.
-    kept: RefCell<BTreeMap<Root, Kept>>,
 }
 
 impl<'p> Workspace<'p> {
     /// A workspace without folders.
     pub(crate) fn new(planner: &'p Planner<'p>) -> Self {
-        Self { folders: Vec::new(), planner, kept: RefCell::default() }
-    }
-
-    /// Forgets what was last loaded, since other files are open now, or one has changed on disk.
-    pub(crate) fn forget(&mut self) {
-        self.kept.get_mut().clear();
+        Self { folders: Vec::new(), planner }
     }
 
     /// Adds folders and removes others.
@@ -108,7 +99,6 @@ impl<'p> Workspace<'p> {
             is_judged,
         });
         plan.open = open.collect();
-        plan.kept = Some(self.kept.borrow_mut().entry(root.clone()).or_default().clone());
         // Whether an exemption has an effect is known only once all files are judged.
         plan.checks_only_open = !own.iter().any(|buffer| buffer.text.contains(EXEMPTION));
         // For files that a walk does not find.

@@ -82,8 +82,7 @@ impl SyntaxError {
     /// The same error with help.
     #[must_use]
     pub fn help(self, help: impl Into<String>) -> Self {
-        let help = Some(help.into()).filter(|_| !self.source_text.is_outside());
-        Self { help: help.map(|help| self.source_text.message(help, self.span)), ..self }
+        Self { help: Some(self.source_text.message(help.into(), self.span)), ..self }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Sources: the text of one input, and places in it as bytes, lines and columns.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use crate::shown::{holds_manifest, holds_manifest_within, without_quotes_of};
 
@@ -18,15 +18,7 @@ pub struct Source {
     masked: OnceLock<Option<String>>,
     /// Whether it is a manifest, once that was needed.
     is_manifest: OnceLock<bool>,
-    /// Whether a link that leads out of the repository was read.
-    is_outside: bool,
-    /// What that link leads to.
-    behind: Option<Arc<Self>>,
 }
-
-/// What is said of a file behind a link that leads out of the repository, whatever is wrong there.
-pub const NOT_SHOWN: &str = "what was found here is not shown, since a link out of the repository leads to this file; name \
-                             the file itself to see it";
 
 /// The bytes between two counts of characters: few to count again, and few counts to keep.
 const COUNT_BLOCK_BYTES: usize = 4096;
@@ -84,7 +76,7 @@ impl Source {
     /// The same source, which is a part of another one: outputs show lines of it where they show lines of that.
     #[must_use]
     pub fn shown_as(self, whole: &Self) -> Self {
-        Self { is_manifest: OnceLock::from(whole.is_shown()), is_outside: whole.is_outside, ..self }
+        Self { is_manifest: OnceLock::from(whole.is_shown()), ..self }
     }
 
     /// A source from its name, as messages show it (the path as the user gave it, or `<stdin>`),
@@ -107,8 +99,6 @@ impl Source {
             characters,
             masked: OnceLock::new(),
             is_manifest: OnceLock::new(),
-            is_outside: false,
-            behind: None,
         }
     }
 
@@ -122,26 +112,9 @@ impl Source {
         &self.text
     }
 
-    /// The same source as a link that leads out of the repository. It has no text, so that nothing can be shown of it.
-    #[must_use]
-    pub fn outside(self) -> Self {
-        let link = Self::new(self.name.as_str(), "");
-        Self { is_outside: true, behind: Some(Arc::new(Self { is_outside: true, ..self })), ..link }
-    }
-
-    /// Of a link that leads out of the repository what it leads to. Messages about that are [`NOT_SHOWN`].
-    pub const fn behind(&self) -> Option<&Arc<Self>> {
-        self.behind.as_ref()
-    }
-
-    /// Whether a link that leads out of the repository was read.
-    pub const fn is_outside(&self) -> bool {
-        self.is_outside
-    }
-
     /// Whether outputs may show lines of it: only of a file in which a manifest was read.
     pub fn is_shown(&self) -> bool {
-        !self.is_outside && *self.is_manifest.get_or_init(|| holds_manifest(&self.text))
+        *self.is_manifest.get_or_init(|| holds_manifest(&self.text))
     }
 
     /// From now on it counts as a manifest if it holds one anywhere, as a file of cases does.
@@ -153,9 +126,6 @@ impl Source {
     pub(super) fn message(&self, message: String, span: Span) -> String {
         /// The bytes before and behind a place from which a message may quote.
         const NEAR_BYTES: usize = 4096;
-        if self.is_outside {
-            return NOT_SHOWN.to_owned();
-        }
         if self.is_shown() {
             return message;
         }

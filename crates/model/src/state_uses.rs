@@ -22,7 +22,11 @@ impl StateUses {
     pub fn again(&self) -> Self {
         let unused = |count: usize| std::iter::repeat_with(AtomicBool::default).take(count);
         let repeated = self.repeated.keys().cloned().zip(unused(self.repeated.len()));
-        Self { paths: self.paths.clone(), found: unused(self.found.len()).collect(), repeated: repeated.collect() }
+        Self {
+            paths: self.paths.clone(),
+            found: unused(self.found.len()).collect(),
+            repeated: repeated.collect(),
+        }
     }
 
     /// Adds a path. What is added from now on belongs to it.

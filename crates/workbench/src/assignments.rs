@@ -134,7 +134,8 @@ impl Assignments {
         for (source, file) in texts.iter().filter(|(source, _)| puts_in(source.text())) {
             let root = roots.of(file);
             for document in parse_parts(source).flat_map(|parsed| parsed.documents) {
-                let Some((directory, reads, assignment)) = read(&document, (file, &root), &sources, place) else {
+                let Some((directory, reads, assignment)) = read(&document, (file, &root), &sources, place)
+                else {
                     continue;
                 };
                 found.reads.extend(reads);
@@ -193,8 +194,13 @@ fn read(
     let title = format!("Kustomization {}", named(document));
     let namespace = target.filter(|_| wrong.is_none()).map(str::to_owned);
     let place_of = format!("{title}, {}:{}", shown(&normal(file)), document.span().line);
-    let mut assignment =
-        Assignment { title, place: place_of, namespace, has_post_build: post_build.is_some(), ..Assignment::default() };
+    let mut assignment = Assignment {
+        title,
+        place: place_of,
+        namespace,
+        has_post_build: post_build.is_some(),
+        ..Assignment::default()
+    };
     assignment.faults.extend(wrong.map(|target| {
         let at = Pointer::new("/spec/targetNamespace");
         let (source, span) = place(document, &at);
@@ -208,7 +214,8 @@ fn read(
         let text = |field| reads.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (kind, name) = (text("kind"), text("name"));
         let own = document.namespace();
-        let is_own = |it: &&ValuesOf| it.namespace.is_none() || own.is_none() || it.namespace.as_deref() == own;
+        let is_own =
+            |it: &&ValuesOf| it.namespace.is_none() || own.is_none() || it.namespace.as_deref() == own;
         let named = sources.get(&(kind == "Secret", name.clone())).into_iter().flatten();
         let named: Vec<_> = named.filter(is_own).map(|it| (common(&it.file, &normal(file)), it)).collect();
         let most = named.iter().map(|(common, _)| *common).max();

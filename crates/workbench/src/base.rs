@@ -13,9 +13,9 @@ use thiserror::Error;
 
 use crate::base::git::Repository;
 use crate::layout::is_marker;
+use crate::paths::{PROJECT_FILE, is_glob, is_manifest, path_from, without_dots};
 use crate::plan::Plan;
 use crate::program::Stop;
-use crate::paths::{PROJECT_FILE, is_glob, is_manifest, path_from, without_dots};
 
 /// Why the base cannot be read.
 #[derive(Debug, Error)]
@@ -198,10 +198,8 @@ impl Branch {
         // Charts and overlays may refer to any file, and so may links.
         let is_built = || blobs.keys().any(|name| is_marker(Path::new(name)));
         let is_read_whole = is_built() || blobs.values().any(|blob| blob.is_link);
-        let is_read = |blob: &&git::Blob| {
-            is_read_whole
-                || filters.iter().any(|filter| filter.matches(&blob.name))
-        };
+        let is_read =
+            |blob: &&git::Blob| is_read_whole || filters.iter().any(|filter| filter.matches(&blob.name));
         git::write(blobs.values().filter(is_read).collect(), &base.directory, stop)?;
         // The directory is the root of a repository: paths in manifests begin there.
         fs::create_dir_all(base.directory.join(".git")).map_err(Error::Write)?;
@@ -273,7 +271,8 @@ impl Base {
 
     /// A chart and a file of values for it, likewise.
     pub fn values(&self, chart: Option<PathBuf>, file: &Path) -> (Option<PathBuf>, PathBuf) {
-        let there = |path: &Path| self.path(&path.to_string_lossy()).map_or_else(|| path.to_owned(), PathBuf::from);
+        let there =
+            |path: &Path| self.path(&path.to_string_lossy()).map_or_else(|| path.to_owned(), PathBuf::from);
         (chart.map(|chart| there(&chart)), there(file))
     }
 

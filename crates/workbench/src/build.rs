@@ -41,8 +41,12 @@ pub struct Builder {
 }
 
 /// The flags that a job may give to kustomize, and whether each has a value.
-const OF_KUSTOMIZE: [(&str, bool); 4] =
-    [("--enable-helm", false), ("--load-restrictor", true), ("--helm-kube-version", true), ("--helm-api-versions", true)];
+const OF_KUSTOMIZE: [(&str, bool); 4] = [
+    ("--enable-helm", false),
+    ("--load-restrictor", true),
+    ("--helm-kube-version", true),
+    ("--helm-api-versions", true),
+];
 /// The same for helm.
 const OF_HELM: [(&str, bool); 9] = [
     ("--kube-version", true),
@@ -222,7 +226,10 @@ fn readable(why: &str, unit: &Unit, work: &Path) -> String {
     let here = format!("{}/", normal(Path::new(".")).display());
     let real = fs::canonicalize(".").map(|real| format!("{}/", real.display())).unwrap_or_default();
     let work = format!("{}/", work.display());
-    [here, real, work].iter().filter(|path| path.len() > 1).fold(why, |why, path| why.replace(path.as_str(), ""))
+    [here, real, work]
+        .iter()
+        .filter(|path| path.len() > 1)
+        .fold(why, |why, path| why.replace(path.as_str(), ""))
 }
 
 /// What kustomize printed without the annotations that we asked for, and what they say of each document. It prints each

@@ -124,14 +124,10 @@ pub fn run(plan: &CasePlan<'_>, stdin: &mut dyn Read) -> Result<CaseRun, load::E
     run.rules.add_rules(&given.snapshot.policies);
     for source in sources {
         source.holds_cases();
-        if source.is_outside() {
-            run.inputs.sources.push(Arc::clone(&source));
-        }
-        let source = source.behind().unwrap_or(&source);
         if *are_searched && !source.text().contains("expect") {
             continue;
         }
-        for document in values(source, &mut run.inputs.errors) {
+        for document in values(&source, &mut run.inputs.errors) {
             if *are_searched && !has_cases(document.value()) {
                 continue;
             }
@@ -179,19 +175,6 @@ fn run_document(document: &Document, filter: Option<&str>, base: &Snapshot, run:
             }
         };
         let (file, line) = (document.source().name().to_owned(), document.locate(&case.pointer).caret.line);
-        if document.source().is_outside() {
-            let count = failures(&case.expect, &outcome).len();
-            let hidden = (count > 0).then(|| {
-                format!("{} (nothing of a link out of the repository is shown)", counted(count, "difference"))
-            });
-            run.results.push(CaseResult {
-                name: "…".to_owned(),
-                file,
-                line,
-                failures: hidden.into_iter().collect(),
-            });
-            continue;
-        }
         if let Some(kind) = unjudged_kind(&case) {
             let name = &case.name;
             run.blind.push(format!(

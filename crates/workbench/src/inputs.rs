@@ -7,19 +7,18 @@ use std::sync::Arc;
 use crate::assignments::Assignment;
 use crate::compared::{ObjectText, Target};
 use crate::judged_by::{Changes, Standing};
+use crate::neighbours::Neighbours;
 use crate::notices::Notice;
 use crate::objects::UndecidedObject;
 use crate::origins::Origins;
 use crate::passed_over::PassedOver;
 use crate::places::Places;
 use crate::policy_files::PolicyFiles;
-use crate::neighbours::Neighbours;
-use crate::report::ObjectRef;
 use crate::unit::NotBuilt;
 use memgate_core::state::cluster_snapshot::Assumed;
 use memgate_core::state::makers::Installation;
-use memgate_manifest::error::{Error, SyntaxError};
-use memgate_manifest::source::{NOT_SHOWN, Source, Span};
+use memgate_manifest::error::Error;
+use memgate_manifest::source::Source;
 use memgate_model::object::Reference;
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::pointer::Pointer;
@@ -53,10 +52,6 @@ pub struct Inputs {
     pub(crate) left: Arc<BTreeSet<PathBuf>>,
     /// The namespace of objects without one.
     pub(crate) fallback: Option<String>,
-    /// The files behind links out of the repository, which are judged apart.
-    pub(crate) outside: Option<Box<Self>>,
-    /// The objects there that were judged.
-    pub(crate) hidden: Vec<Hidden>,
     /// What is not checked, in document order.
     pub passed_over: Vec<PassedOver>,
     /// The findings about the files themselves, in document order.
@@ -105,8 +100,6 @@ pub struct Inputs {
     pub is_narrow: bool,
     /// The notes about the cluster that was read, if one was.
     pub assumed: Option<Assumed>,
-    /// Whether an open file is not only read as a manifest: its text decides what others are.
-    pub(crate) is_open_read_apart: bool,
 }
 
 /// An object of which a later step fills in something.
@@ -116,16 +109,6 @@ pub struct Unfilled {
     pub bare: Value,
     /// The places of that.
     pub later: BTreeSet<Pointer>,
-}
-
-/// An object behind a link out of the repository.
-#[derive(Debug)]
-pub(crate) struct Hidden {
-    pub(crate) link: Arc<Source>,
-    pub(crate) line: usize,
-    pub(crate) is_denied: bool,
-    /// No names, for reports.
-    pub(crate) object_ref: ObjectRef,
 }
 
 /// A path that was given as state.
@@ -139,25 +122,6 @@ pub(crate) struct StatePath {
 }
 
 impl Inputs {
-    /// A place in a file behind a link of these, as a place of the link.
-    pub(crate) fn place_of_link(&self) -> impl Fn(&str, Span) -> Option<(Arc<Source>, Span)> + use<> {
-        let links = self.sources.iter().filter(|source| source.is_outside());
-        let links: BTreeMap<_, _> = links.map(|link| (link.name().to_owned(), Arc::clone(link))).collect();
-        move |file, span| Some((Arc::clone(links.get(file)?), Span { end: span.start, ..span }))
-    }
-
-    /// Takes the errors of what was read apart, at the links.
-    pub(crate) fn take_errors_behind_links(&mut self, apart: &mut Self) {
-        let place = self.place_of_link();
-        let bare = |error: Error| {
-            let (file, number) = error.place()?;
-            let whole = Span { start: 0, end: 0, line: number.unwrap_or(1), column: 1 };
-            let (source, span) = place(file, error.syntax_error().map_or(whole, |error| error.span))?;
-            Some(Error::Syntax(Box::new(SyntaxError::new(&source, span, NOT_SHOWN))))
-        };
-        self.errors.extend(std::mem::take(&mut apart.errors).into_iter().filter_map(bare));
-    }
-
     /// Nothing read yet, with a state that decisions may look at.
     pub fn new(snapshot: Snapshot) -> Self {
         Self {
@@ -174,8 +138,6 @@ impl Inputs {
             installers: Vec::new(),
             left: Arc::default(),
             fallback: None,
-            outside: None,
-            hidden: Vec::new(),
             passed_over: Vec::new(),
             notices: Vec::new(),
             of_read: Vec::new(),
@@ -200,7 +162,6 @@ impl Inputs {
             is_partial: false,
             is_narrow: false,
             assumed: None,
-            is_open_read_apart: false,
         }
     }
 
@@ -236,7 +197,6 @@ impl Inputs {
                 None => self.state_paths.push(path),
             }
         }
-        self.hidden.extend(other.hidden);
         self.passed_over.extend(other.passed_over);
         self.notices.extend(other.notices);
         self.errors.extend(other.errors);
@@ -254,7 +214,6 @@ impl Inputs {
     pub(crate) fn deduplicate(&mut self) {
         once(&mut self.sources, Arc::as_ptr);
         self.origins.deduplicate();
-        once(&mut self.hidden, |it| (Arc::as_ptr(&it.link), it.line));
         once(&mut self.passed_over, |it| (Arc::as_ptr(&it.source), it.span.start));
         once(&mut self.errors, ToString::to_string);
         once(&mut self.empty, Clone::clone);

@@ -200,7 +200,6 @@ fn note_used(used: &mut Used, decided: &Decided, is_pod: bool) {
 /// no enabled family judges is passed over.
 pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     let occasion = Occasion { counts_rules: true, ..occasion };
-    let has_outside = inputs.sources.iter().any(|source| source.is_outside());
     let settings = inputs.snapshot.settings.clone();
     let mut snapshot = std::mem::replace(&mut inputs.snapshot, Snapshot::new(settings));
     let policies = Arc::clone(&snapshot.policies);
@@ -275,7 +274,7 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     let mut leftovers = leftovers(&inputs.policies, &snapshot, &used, occasion.now, &inputs.places);
     // What has no effect on some files may have one on the others.
     let of_others: &[&Code] = match &inputs {
-        inputs if inputs.is_partial || has_outside => &WITHOUT_EFFECT,
+        inputs if inputs.is_partial => &WITHOUT_EFFECT,
         inputs if inputs.is_narrow => &[&codes::EXEMPTION_UNUSED],
         _ => &[],
     };

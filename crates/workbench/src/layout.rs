@@ -9,7 +9,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::kustomization::{FILE_NAMES, Kustomization, is_content, is_kustomization, is_remote, items, parse, text};
+use crate::kustomization::{
+    FILE_NAMES, Kustomization, is_content, is_kustomization, is_remote, items, parse, text,
+};
 use crate::paths::{Home, is_manifest, leads_out, normal, path_from, root_of, without_dots};
 use crate::texts::ReadFile;
 use memgate_manifest::document::values;
@@ -114,7 +116,8 @@ impl Layout {
             let value = documents.first().map(|document| document.value().clone()).unwrap_or_default();
             let is_library = text(&value, "type").as_deref() == Some("library");
             let dependencies = items(&value, "dependencies").filter_map(|it| text(it, "repository"));
-            let local = dependencies.filter_map(|it| Some(normal(&directory.join(it.strip_prefix("file://")?))));
+            let local =
+                dependencies.filter_map(|it| Some(normal(&directory.join(it.strip_prefix("file://")?))));
             let parts = local.collect();
             self.charts.insert(directory.clone(), Chart { file: without_dots(marker), is_library });
             parts
@@ -197,7 +200,8 @@ impl Layout {
             overlay.read.resources.iter().any(|path| normal(&directory.join(path)) == file)
         };
         let mut users = self.users.get(&file).into_iter().flatten();
-        self.is_part(&file) && !users.any(|user| self.kustomizations.get(user).is_some_and(|it| lists(it, user)))
+        self.is_part(&file)
+            && !users.any(|user| self.kustomizations.get(user).is_some_and(|it| lists(it, user)))
     }
 
     /// Whether a file is only a part of what is built, and no manifest of its own.
@@ -209,7 +213,10 @@ impl Layout {
         let is_in = |directory: &Path| file.strip_prefix(directory).is_ok_and(is_part_of_chart);
         is_marker(&file)
             || self.users.contains_key(&file)
-            || file.ancestors().skip(1).any(|directory| self.charts.contains_key(directory) && is_in(directory))
+            || file
+                .ancestors()
+                .skip(1)
+                .any(|directory| self.charts.contains_key(directory) && is_in(directory))
     }
 
     /// The files from which a top is built.
@@ -280,13 +287,15 @@ impl Search<'_> {
             let is_there = directory.join(&chart.path).join(CHART_FILE).is_file();
             if let Some(repository) = chart.repository.as_ref().filter(|_| !is_there) {
                 let (path, repository) = (&chart.path, masked(repository));
-                return Some(format!("its chart {path} is to be fetched from {repository}, and nothing is fetched"));
+                return Some(format!(
+                    "its chart {path} is to be fetched from {repository}, and nothing is fetched"
+                ));
             }
         }
         let plugin = |plugin: &String| {
             let text = match is_content(plugin) {
                 true => plugin.clone(),
-                false => (self.read)(&directory.join(plugin)).ok()?.text().to_owned(),
+                false => self.text(&directory.join(plugin))?,
             };
             runs_a_program(&text).then(|| {
                 let name = if is_content(plugin) { "a text of it" } else { plugin };
@@ -294,6 +303,12 @@ impl Search<'_> {
             })
         };
         found.plugins.iter().find_map(plugin)
+    }
+
+    /// The text of an ordinary file.
+    fn text(&self, file: &Path) -> Option<String> {
+        let is_file = file.is_file();
+        if is_file { Some((self.read)(file).ok()?.text().to_owned()) } else { None }
     }
 
     fn chart(&mut self, directory: &Path, reach: &mut Reach) {
@@ -438,7 +453,10 @@ mod tests {
         for (text, expected) in [
             ("apiVersion: builtin\nkind: NamespaceTransformer\nmetadata: {name: a}\n", false),
             ("apiVersion: h.example/v1\nkind: A\nmetadata: {name: a}\n", true),
-            ("apiVersion: builtin\nkind: A\nmetadata: {name: a, annotations: {config.kubernetes.io/function: x}}\n", true),
+            (
+                "apiVersion: builtin\nkind: A\nmetadata: {name: a, annotations: {config.kubernetes.io/function: x}}\n",
+                true,
+            ),
         ] {
             assert_eq!(runs_a_program(text), expected, "{text}");
         }

@@ -21,21 +21,21 @@ pub mod build;
 pub mod kustomization;
 pub mod layout;
 pub mod progress;
-mod tools;
 pub mod rules;
+mod tools;
 
 pub mod ignored_codes;
 
+mod assignments;
 pub mod compared;
 pub mod judged_by;
-pub mod plan;
-mod assignments;
+mod made_elsewhere;
 mod names;
 mod neighbours;
 mod ours;
+pub mod plan;
 mod releases;
 mod rendered;
-mod made_elsewhere;
 mod unit;
 mod units;
 pub mod walk;
@@ -55,7 +55,6 @@ mod unread_templates;
 
 pub(crate) mod in_order;
 pub mod inputs;
-pub mod kept;
 pub mod read;
 
 mod state;
@@ -70,7 +69,6 @@ mod references;
 
 pub mod broken;
 pub mod ignore;
-pub mod outside;
 pub mod suppress;
 
 pub mod base;

@@ -2,20 +2,18 @@
 //!
 //! Every object of the inputs is also state for all others.
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::assignments::{Assignment, Fault};
 use crate::errors::error_in;
 use crate::in_order;
 use crate::inputs::{Inputs, StatePath};
-use crate::assignments::{Assignment, Fault};
 use crate::judged_by::Standings;
-use crate::kept::{Base, Others};
 use crate::layout::shown;
 use crate::names;
 use crate::notices::{Notice, Notices};
@@ -23,8 +21,8 @@ use crate::object_name::{is_of_no_namespace, object_ref};
 use crate::objects::{Filled, UndecidedObject, is_checked, json_to_check};
 use crate::origins::SourceOrigins;
 use crate::origins::find::SpotsOf;
-use crate::paths::{Roots, normal};
 use crate::passed_over::{PassedOver, Why, pass_over};
+use crate::paths::{Roots, normal};
 use crate::places::Part;
 use crate::plan::{CLUSTER, Plan};
 use crate::policy_files::PolicyOrigin;
@@ -32,8 +30,7 @@ use crate::progress::Step;
 use crate::read::{STDIN, Texts, read};
 use crate::rendered::Rendered;
 use crate::report::ObjectRef;
-use crate::state::{FileObject, Loading, state_kind};
-use crate::texts::{refused, source};
+use crate::state::{FileObject, Loading};
 use crate::unit::Unit;
 use crate::units::{UnitTexts, Units, build_all, is_definition_or_policy};
 use memgate_core::state::cluster_snapshot::ClusterSnapshot;
@@ -102,65 +99,8 @@ fn parsed(source: Arc<Source>) -> (Arc<Source>, Parts) {
 /// When standard input is named twice, the snapshot cannot be used, or a number is out of bounds. Files that cannot
 /// be read are part of the result.
 pub fn load(plan: &Plan) -> Result<Inputs, Error> {
-    if let Some(kept) = plan.kept(&plan.checked) {
-        let base = kept.get_or_load(|| load_others(plan))?;
-        if let Some(inputs) = load_open(plan, &base)? {
-            return Ok(inputs);
-        }
-    }
     let plain = Plan { builder: None, ..plan.clone() };
     Ok(load_plain(&plain)?.0)
-}
-
-/// Loads the files that are not open, to be kept.
-fn load_others(plan: &Plan) -> Result<Base, Error> {
-    let mut nothing = io::empty();
-    let inputs = Inputs::new(empty(plan.settings.clone()));
-    let mut loading = Loading::new(plan, &mut nothing, inputs, Standings::new(&plan.judged_by, ""));
-    loading.add_given()?;
-    let errors = loading.inputs.errors.len();
-    let sources = loading.read_checked().sources;
-    let exclude = Arc::clone(&plan.exclude);
-    if loading.inputs.is_open_read_apart {
-        return Ok(Base { exclude, others: None });
-    }
-    let open = open_texts(plan);
-    let (open, others): (Vec<_>, Vec<_>) = sources.into_iter().partition(|it| open.contains_key(it.name()));
-    loading.add_texts(others)?;
-    loading.leave_out_errors(errors);
-    loading.make_unknown(&[]);
-    let Loading { inputs, notices, .. } = loading;
-    let open = open.iter().map(|source| source.name().to_owned()).collect();
-    let others = inputs.errors.is_empty().then(|| Others::new(inputs, notices, open));
-    Ok(Base { exclude, others })
-}
-
-/// The open files of a plan by name, with their texts.
-fn open_texts(plan: &Plan) -> BTreeMap<Cow<'_, str>, Option<&str>> {
-    plan.open.iter().map(|it| (it.path.to_string_lossy(), it.text.as_deref())).collect()
-}
-
-/// Loads the open files behind the others; `None` if that is not the same as to load all of them in their order.
-fn load_open(plan: &Plan, base: &Base) -> Result<Option<Inputs>, Error> {
-    let Some(others) = &base.others else { return Ok(None) };
-    // It has counted what it left out.
-    let plan = &Plan { exclude: Arc::clone(&base.exclude), ..plan.clone() };
-    let mut nothing = io::empty();
-    let mut loading = Loading::new(plan, &mut nothing, others.inputs(), Standings::new(&plan.judged_by, ""));
-    loading.notices = others.notices.clone();
-    let (mut sources, open) = (Vec::new(), open_texts(plan));
-    let text_of = |name: &String| open.get(&**name).copied().flatten();
-    for (name, text) in others.open.iter().filter_map(|name| Some((name, text_of(name)?))) {
-        match source(name, Ok(text.as_bytes()), plan.max_bytes) {
-            Ok(read) => sources.push(Arc::new(read)),
-            Err(error) => loading.inputs.errors.push(error),
-        }
-    }
-    loading.add_texts(sources)?;
-    loading.leave_out_errors(0);
-    let Loading { notices, .. } = &loading;
-    let is_same = !loading.changes_others && !notices.has_rivals && !notices.is_full();
-    Ok(is_same.then(|| loading.finish()))
 }
 
 /// Loads the units of a plan, and returns what `make` makes of the plain manifests and of each other unit.
@@ -206,7 +146,13 @@ pub(crate) fn load_plain(plan: &Plan) -> Result<(Inputs, Given, Units), Error> {
     let mut loading = Loading::new(plan, stdin, inputs, Standings::new(&plan.judged_by, ""));
     loading.add_given()?;
     loading.standings.note_given(&loading.inputs.snapshot);
-    let mut given = Given { inputs: loading.inputs.given(), uses: loading.uses.again(), shared: Vec::new(), unknown: Vec::new() };
+    loading.inputs.places.settle();
+    let mut given = Given {
+        inputs: loading.inputs.given(),
+        uses: loading.uses.again(),
+        shared: Vec::new(),
+        unknown: Vec::new(),
+    };
     let errors = loading.inputs.errors.len();
     let Texts { mut sources, layout, files, parts } = loading.read_checked();
     loading.inputs.parts = parts;
@@ -216,7 +162,8 @@ pub(crate) fn load_plain(plan: &Plan) -> Result<(Inputs, Given, Units), Error> {
     };
     let is_of_cluster = |document: &Document| is_shared(document.group(), document.kind());
     if !units.all.is_empty() {
-        let documents = sources.iter().flat_map(|source| parse_parts(source)).flat_map(|parsed| parsed.documents);
+        let documents =
+            sources.iter().flat_map(|source| parse_parts(source)).flat_map(|parsed| parsed.documents);
         given.shared.extend(documents.filter(is_of_cluster).map(|document| (0, document)));
         given.shared.extend(units.shared());
     }
@@ -242,8 +189,7 @@ pub(crate) fn load_plain(plan: &Plan) -> Result<(Inputs, Given, Units), Error> {
     given.unknown = units.unknown.iter().cloned().collect();
     loading.make_unknown(&given.unknown);
     given.inputs.installers.clone_from(&loading.inputs.installers);
-    let mut inputs = loading.finish();
-    load_outside(plan, &mut inputs)?;
+    let inputs = loading.finish();
     Ok((inputs, given, units))
 }
 
@@ -281,36 +227,11 @@ pub(crate) fn load_unit(
     Ok(loading.finish())
 }
 
-/// Reads the files behind links out of the repository, apart from the inputs, which are their state.
-fn load_outside(plan: &Plan, inputs: &mut Inputs) -> Result<(), Error> {
-    let texts: Vec<_> = inputs.sources.iter().filter_map(|link| link.behind()).cloned().collect();
-    if texts.is_empty() {
-        return Ok(());
-    }
-    let state = Inputs { unfilled: inputs.unfilled.clone(), ..Inputs::new(inputs.snapshot.clone()) };
-    let mut nothing = io::empty();
-    let mut apart = Loading::new(plan, &mut nothing, state, Standings::default());
-    for text in texts {
-        for document in parse_parts(&text).flat_map(|parsed| parsed.documents) {
-            if let Some(kind) = state_kind(document.value(), inputs) {
-                inputs.snapshot.kind_mut(kind).lacks_some = true;
-            }
-        }
-        apart.add_text(&text, Box::new(parse_parts(&text)))?;
-        apart.inputs.sources.push(text);
-    }
-    apart.make_unknown(&[]);
-    let mut apart = apart.finish();
-    inputs.take_errors_behind_links(&mut apart);
-    inputs.outside = Some(Box::new(apart));
-    Ok(())
-}
-
 impl<'p> Loading<'p> {
     fn new(plan: &'p Plan, stdin: &'p mut dyn Read, inputs: Inputs, standings: Standings) -> Self {
         let (notices, texts) = (Notices::default(), RecurringTexts::default());
         let (uses, files) = (StateUses::default(), plan.files());
-        Self { plan, stdin, inputs, notices, texts, standings, uses, files, changes_others: false }
+        Self { plan, stdin, inputs, notices, texts, standings, uses, files }
     }
 
     /// Reads what is given besides the objects to check.
@@ -363,9 +284,6 @@ impl<'p> Loading<'p> {
             PolicyOrigin::State | PolicyOrigin::Checked => Arc::clone(&plan.exclude),
         };
         let sources = read(std::slice::from_ref(path), None, &exclude, plan, *stdin, (inputs, true)).sources;
-        let open = open_texts(plan);
-        inputs.is_open_read_apart |= sources.iter().any(|source| open.contains_key(source.name()));
-        inputs.errors.extend(sources.iter().filter_map(|source| refused(source)));
         let (templates, sources): (Vec<_>, Vec<_>) =
             sources.into_iter().partition(|source| source.name() != path && is_template(source));
         for source in &templates {
@@ -592,19 +510,29 @@ impl<'p> Loading<'p> {
         }
     }
 
-    fn add_unknown_variables(&mut self, document: &Document, assignment: &Assignment, seen: &mut BTreeSet<String>) {
+    fn add_unknown_variables(
+        &mut self,
+        document: &Document,
+        assignment: &Assignment,
+        seen: &mut BTreeSet<String>,
+    ) {
         let text = document.source().slice(document.span());
         for (at, name) in variables_without_default(text) {
-            let Some(near) = assignment.missing(name).filter(|_| seen.insert(name.to_owned())) else { continue };
+            let Some(near) = assignment.missing(name).filter(|_| seen.insert(name.to_owned())) else {
+                continue;
+            };
             let start = document.place().start() + at;
             let pointer = document.place().field_at(start);
             let why = format!("no source of {} has ${{{name}}}, so it becomes empty", assignment.title);
-            let message = format!("{why}{}", did_you_mean(near.map(|near| format!("${{{near}}}")).as_deref()));
+            let message =
+                format!("{why}{}", did_you_mean(near.map(|near| format!("${{{near}}}")).as_deref()));
             let finding = Finding::warn(&KUSTOMIZATION_INVALID, pointer.clone(), message);
             let Self { inputs, files, .. } = self;
             let spot = SpotsOf { origins: &inputs.origins, files }.of(document, &pointer);
             let object_ref = object_ref(document, None, &mut self.texts);
-            self.inputs.notices.push(Notice { object_ref, ..Notice::new(spot.source(), spot.caret(), finding) });
+            self.inputs
+                .notices
+                .push(Notice { object_ref, ..Notice::new(spot.source(), spot.caret(), finding) });
         }
     }
 
@@ -683,7 +611,10 @@ fn unreadable(rendered: &Rendered, error: &InputError) -> InputError {
     let why = error.syntax_error().map_or_else(|| error.to_string(), |error| error.message.to_string());
     let message = format!("what {} becomes cannot be read at line {line}: {why}", rendered.unit.name);
     let file = rendered.file_at_line(line);
-    InputError::of_input(file.map_or_else(|| rendered.unit.marker.to_string_lossy().into_owned(), |file| shown(&file)), message)
+    InputError::of_input(
+        file.map_or_else(|| rendered.unit.marker.to_string_lossy().into_owned(), |file| shown(&file)),
+        message,
+    )
 }
 
 /// Whether a document describes a chart, in a file of any name.

@@ -73,17 +73,23 @@ fn of_targets(of_unit: &UnitTexts, files: &mut Files) -> Vec<Notice> {
     };
     let mut known: BTreeSet<(String, String)> =
         of_unit.rendered.iter().flat_map(|rendered| rendered.objects()).map(named).collect();
-    let texts = unit.files.iter().filter(|file| is_kustomization(file)).filter_map(|file| files.get(Path::new(&shown(file))));
-    let renames = texts.collect::<Vec<_>>().iter().any(|text| {
-        ["namePrefix", "nameSuffix"].iter().any(|field| text.source.text().contains(field))
-    });
+    let texts = unit
+        .files
+        .iter()
+        .filter(|file| is_kustomization(file))
+        .filter_map(|file| files.get(Path::new(&shown(file))));
+    let renames = texts
+        .collect::<Vec<_>>()
+        .iter()
+        .any(|text| ["namePrefix", "nameSuffix"].iter().any(|field| text.source.text().contains(field)));
     let mut has_all = false;
     let mut notices = Vec::new();
     for file in unit.files.iter().filter(|file| is_kustomization(file)) {
         let Some(text) = files.get(Path::new(&shown(file))) else { continue };
         for document in &text.values {
             for (at, selector) in targets(document.value()) {
-                let is_found = |known: &BTreeSet<_>| known.iter().any(|object| selects(&selector, object, renames));
+                let is_found =
+                    |known: &BTreeSet<_>| known.iter().any(|object| selects(&selector, object, renames));
                 if !is_found(&known) && !has_all {
                     // A patch may remove or rename what it selects.
                     has_all = true;
@@ -113,7 +119,8 @@ fn targets(kustomization: &Value) -> Vec<(Pointer, Selector)> {
     }
     for (index, replacement) in items(kustomization, "replacements").enumerate() {
         for (number, target) in items(replacement, "targets").enumerate() {
-            let at = Pointer::root().key("replacements").index(index).key("targets").index(number).key("select");
+            let at =
+                Pointer::root().key("replacements").index(index).key("targets").index(number).key("select");
             found.extend(target.get("select").map(|select| (at, Selector::of(select))));
         }
     }
@@ -150,7 +157,8 @@ fn of_target(
         (name, None) => ("name", name.as_deref().unwrap_or_default(), Vec::new()),
     };
     let meant = did_you_mean(nearest(text, names));
-    let message = format!("no object here has the {field} {}, so this changes nothing{meant}", quoted_text(text));
+    let message =
+        format!("no object here has the {field} {}, so this changes nothing{meant}", quoted_text(text));
     let pointer = at.key(field);
     let finding = Finding::warn(&KUSTOMIZATION_INVALID, pointer.clone(), message);
     let span = document.locate(&pointer).carets(false).0;
@@ -171,7 +179,8 @@ fn of_path(document: &Document, spots: &mut SpotsOf<'_>, roots: &mut Roots) -> O
         let first = Path::new(below).components().next().map(|first| root.join(first));
         source.is_some_and(|kind| kind == "HelmRepository") || !first.is_some_and(|first| first.is_dir())
     };
-    if below.is_empty() || is_filled_in_later(path) || path.contains('*') || whole.exists() || is_elsewhere() {
+    if below.is_empty() || is_filled_in_later(path) || path.contains('*') || whole.exists() || is_elsewhere()
+    {
         return None;
     }
     let parent = whole.parent()?;
@@ -181,7 +190,8 @@ fn of_path(document: &Document, spots: &mut SpotsOf<'_>, roots: &mut Roots) -> O
     let near = nearest(&last, names.iter().map(String::as_str));
     let near = near.map(|near| PathBuf::from(below).with_file_name(near).to_string_lossy().into_owned());
     let meant = did_you_mean(near.as_deref());
-    let message = format!("{} leads nowhere: this repository has no such directory{meant}", quoted_text(path));
+    let message =
+        format!("{} leads nowhere: this repository has no such directory{meant}", quoted_text(path));
     let finding = Finding::warn(&KUSTOMIZATION_INVALID, at.clone(), message);
     let spot = spots.of(document, &at);
     let object_ref = object_ref(document, None, &mut RecurringTexts::default());

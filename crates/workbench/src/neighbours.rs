@@ -96,7 +96,8 @@ impl Neighbours {
             return Some(Elsewhere::Unlisted(file.clone()));
         }
         let makers = self.makers.get(&(kind.to_owned(), namespace.to_owned(), name.to_owned()));
-        let is_made = makers.into_iter().flatten().any(|other| *other != number && self.are_apart(number, *other));
+        let is_made =
+            makers.into_iter().flatten().any(|other| *other != number && self.are_apart(number, *other));
         let may_be = || is_made || self.unknown.contains(namespace) || self.may_make(kind, name);
         may_be().then_some(Elsewhere::Made)
     }

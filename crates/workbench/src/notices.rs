@@ -83,9 +83,6 @@ pub(crate) struct Notices {
     unreadable_told: usize,
     /// Of each object that is judged or read, by group, kind, namespace and name: the first one.
     objects: Layered<u64, First>,
-    /// Whether it depends on the order of the objects what becomes of one of them: it has the name of another one, or one that a
-    /// later step fills in.
-    pub(crate) has_rivals: bool,
 }
 
 /// The note about a path of state of which no decision used an object.
@@ -191,7 +188,6 @@ impl Notices {
         let is_judged = is_object_checked(group, kind, document.value());
         let read = state::reference(settings, document.value());
         let is_hidden = [&object_ref.namespace, &object_ref.name].iter().any(|it| is_filled_in_later(it));
-        self.has_rivals |= is_hidden;
         if document.name().is_empty() || is_hidden || !is_judged && read.is_none() {
             return;
         }
@@ -205,7 +201,6 @@ impl Notices {
                 .objects
                 .insert(key, First { place: document.place().clone(), name: OnceCell::new(), hash });
         };
-        self.has_rivals = true;
         // State that is repeated word for word is the same whichever counts, which is worth a word where a decision reads it.
         // A Namespace often stands beside each of its parts.
         let (is_same, read) = (!is_judged && first.hash == hash, read.filter(|it| *it.kind != NAMESPACE));
@@ -235,18 +230,6 @@ impl Notices {
             let object_ref = object_ref.clone();
             self.made.push(Notice { object_ref, ..Notice::new(document.source(), span, finding) });
         }
-    }
-
-    /// What is known of the objects so far, without what was found in their files.
-    pub(crate) fn settled(mut self) -> Self {
-        self.objects.settle();
-        let Self { defined, unreadable, unreadable_told, objects, .. } = self;
-        Self { defined, unreadable, unreadable_told, objects, ..Self::default() }
-    }
-
-    /// Whether so many findings are made that some were left out.
-    pub(crate) const fn is_full(&self) -> bool {
-        self.unreadable_told >= MAX_UNREADABLE
     }
 
     /// All notices.

@@ -173,7 +173,11 @@ pub struct UndecidedObject {
 
 impl CheckedObject {
     /// A part of an object.
-    pub(crate) const fn part(place: Arc<DocumentPlace>, object_ref: ObjectRef, later: Option<Arc<Later>>) -> Self {
+    pub(crate) const fn part(
+        place: Arc<DocumentPlace>,
+        object_ref: ObjectRef,
+        later: Option<Arc<Later>>,
+    ) -> Self {
         Self { place, template: None, object_ref, later, by: None, spots: None }
     }
 

@@ -52,9 +52,11 @@ impl Ours {
 
     fn of(&mut self, file: &Path, plan: &Plan) -> &([bool; 2], BTreeSet<String>) {
         let Self { groups, kinds, known } = self;
-        known.entry(file.to_owned()).or_insert_with(|| match plan.source(file) {
-            Ok(source) => look(source.text(), groups, kinds),
-            Err(_) => ([false; 2], BTreeSet::new()),
+        // Others than ordinary files may have no end.
+        let read = || Some(file).filter(|file| file.is_file()).and_then(|file| plan.source(file).ok());
+        known.entry(file.to_owned()).or_insert_with(|| match read() {
+            Some(source) => look(source.text(), groups, kinds),
+            None => ([false; 2], BTreeSet::new()),
         })
     }
 }

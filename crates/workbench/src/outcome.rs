@@ -7,9 +7,9 @@ use crate::judged_by::Changes;
 use crate::map_verdicts::judge;
 use crate::objects::checked_kinds;
 use crate::passed_over::{Why, counts};
+use crate::paths::PROJECT_FILE;
 use crate::place::table;
 use crate::report::{ObjectRef, Page, PassedOver, Report, counted, plain};
-use crate::paths::PROJECT_FILE;
 use crate::unit::NotBuilt;
 use memgate_core::state::cluster_snapshot::Assumed;
 use memgate_model::finding::{Cause, Code, Severity};
@@ -59,7 +59,9 @@ impl FailOn {
     pub fn is_in(self, report: &Report<'_>) -> bool {
         let unknown_fields = memgate_platforms::ALL.map(|family| family.definitions.stand_in.unknown_field);
         let mut not_judged = NOT_JUDGED.into_iter().chain(unknown_fields);
-        let missed = missed(&report.passed_over).next().is_some() || report.unreached > 0 || not_judged.any(|code| report.has(code));
+        let missed = missed(&report.passed_over).next().is_some()
+            || report.unreached > 0
+            || not_judged.any(|code| report.has(code));
         // These are notes: the manifests cannot say the value, memgate does not judge what is inside of an object, nothing
         // used a file, or a rule of the definition cannot be evaluated.
         let is_unknown = report
@@ -136,15 +138,6 @@ pub fn unread_notes(inputs: &Inputs, what: &str) -> Vec<String> {
             (counted(inputs.skipped.len(), "file"), and_more(&inputs.skipped, MAX_UNREAD_IN_NOTE));
         notes.push(format!("{count} not read: {}", plain(&shown)));
     }
-    let outside = inputs.sources.iter().filter(|source| source.is_outside());
-    let outside: Vec<String> = outside.map(|source| source.name().to_owned()).collect();
-    if !outside.is_empty() {
-        let shown = and_more(&outside, MAX_UNREAD_IN_NOTE);
-        notes.push(format!(
-            "nothing is shown of what a link out of the repository leads to, and other files are judged without it: {}",
-            plain(&shown)
-        ));
-    }
     for NotBuilt { name, is_chart, why, .. } in inputs.not_built.iter().take(MAX_NOT_BUILT_IN_NOTES) {
         let what = if *is_chart { "chart" } else { "kustomization" };
         notes.push(format!("not checked: {what} {}: {}", plain(name), plain(why)));
@@ -156,7 +149,10 @@ pub fn unread_notes(inputs: &Inputs, what: &str) -> Vec<String> {
     if !inputs.unreached.is_empty() {
         let (count, shown) =
             (counted(inputs.unreached.len(), "file"), and_more(&inputs.unreached, MAX_UNREAD_IN_NOTE));
-        notes.push(format!("not checked: {count} that no kustomization and no chart here builds: {}", plain(&shown)));
+        notes.push(format!(
+            "not checked: {count} that no kustomization and no chart here builds: {}",
+            plain(&shown)
+        ));
     }
     let mut off = inputs.switched_off.clone();
     if !inputs.lowered.is_empty() {

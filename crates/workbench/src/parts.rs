@@ -89,7 +89,11 @@ fn findings(
         name: document.name().into(),
         object: Some(&json),
         old_object: None,
-        occasion: Occasion { later: Some(later).filter(|later| !later.is_empty()), is_part: true, ..occasion },
+        occasion: Occasion {
+            later: Some(later).filter(|later| !later.is_empty()),
+            is_part: true,
+            ..occasion
+        },
         read_pod: None,
         cancelled: None,
     };

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::errors::{input_error, location, location_in};
-use crate::inputs::Hidden;
 use crate::judge::{Checked, Decided, InputOrder};
 use crate::notices::{Notice, object_ref};
 use crate::objects::{CheckedObject, has_words};
@@ -36,9 +35,7 @@ pub fn report(checked: &Checked) -> Report<'_> {
     unknown.sort();
     unknown.dedup();
     let refused = refused(checked);
-    let hidden = &checked.inputs.hidden;
-    let others_denied = refused.values().filter(|(notice, _)| notice.finding.is_denial()).count()
-        + hidden.iter().filter(|object| object.is_denied).count();
+    let others_denied = refused.values().filter(|(notice, _)| notice.finding.is_denial()).count();
     let not_shown =
         decided.iter().map(|decided| (&decided.object.object_ref, decided.admitted.decision.not_shown));
     Report {
@@ -50,7 +47,6 @@ pub fn report(checked: &Checked) -> Report<'_> {
             .into_iter()
             .map(judged)
             .chain(refused.values().map(|(_, object)| *object))
-            .chain(hidden.iter().map(hidden_object))
             .collect(),
         denied: denied(decided) + others_denied,
         passed_over: checked
@@ -75,10 +71,6 @@ pub fn report(checked: &Checked) -> Report<'_> {
     }
 }
 
-fn hidden_object(Hidden { link, line, object_ref, .. }: &Hidden) -> JudgedObject<'_> {
-    JudgedObject { object_ref, file: link.name(), line: *line, }
-}
-
 /// The same with denials first, then warnings, and with the numbers by policy and namespace.
 pub fn overview(checked: &Checked, shown: Shown) -> Report<'_> {
     let mut report = report(checked);
@@ -93,7 +85,7 @@ fn refused(checked: &Checked) -> BTreeMap<&ObjectRef, (&Notice, JudgedObject<'_>
     let refused = checked.inputs.notices.iter().filter(|notice| notice.refuses_object);
     let with_object = refused.map(|notice| {
         let Notice { object_ref, source, span, .. } = notice;
-        let judged = JudgedObject { object_ref, file: source.name(), line: span.line, };
+        let judged = JudgedObject { object_ref, file: source.name(), line: span.line };
         (object_ref, (notice, judged))
     });
     with_object.collect()

@@ -5,13 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::build::Builder;
 use crate::compared::Comparison;
 use crate::exclude::Exclude;
 use crate::ignored_codes::IgnoredCodes;
 use crate::judged_by::JudgedBy;
-use crate::kept::Kept;
-use crate::build::Builder;
-use crate::layout::is_marker;
 use crate::origins::files::{Files, file_name};
 use crate::paths::normal;
 use crate::progress::Progress;
@@ -70,8 +68,6 @@ pub struct Plan {
     pub instead: BTreeMap<String, String>,
     /// The files whose texts an editor holds.
     pub open: Vec<OpenFile>,
-    /// Where an editor keeps what it last loaded of the other files; `None` where each is read once.
-    pub kept: Option<Kept>,
     /// Whether only the open files are checked. The other files are their state.
     pub checks_only_open: bool,
     /// Whether the places of the objects of the state are needed.
@@ -122,7 +118,6 @@ impl Default for Plan {
             progress: Progress::default(),
             instead: BTreeMap::new(),
             open: Vec::new(),
-            kept: None,
             checks_only_open: false,
             keeps_places: true,
             is_narrow: false,
@@ -144,18 +139,6 @@ impl Plan {
         let text = |file: &OpenFile| Some((file_name(&file.path), self.text_of(file)?.to_owned()));
         let instead = self.instead.clone().into_iter().chain(self.open.iter().filter_map(text)).collect();
         Files::new(self.builder.clone().unwrap_or_default(), self.max_bytes, instead)
-    }
-
-    /// Where what was last loaded is kept; `None` if the texts of the open files decide about the others too.
-    pub(crate) fn kept(&self, paths: &[String]) -> Option<&Kept> {
-        let Self { checks_only_open, open, .. } = self;
-        let reads_more = self.builder.is_some() || !self.instead.is_empty() || self.cluster.is_some();
-        let compares = self.comparison.is_wanted() || !matches!(self.judged_by, JudgedBy::Inputs);
-        let decides = |file: &OpenFile| file.text.is_none() || is_marker(&file.path);
-        let reads_nothing = paths.iter().all(|path| path == "-");
-        let is_apart =
-            !checks_only_open || reads_nothing || reads_more || compares || open.iter().any(decides);
-        self.kept.as_ref().filter(|_| !is_apart)
     }
 
     /// The text of an open file; an empty one in place of standard input that is not a text, which is reported where it is read.

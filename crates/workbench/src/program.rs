@@ -69,11 +69,7 @@ pub enum Failure {
 /// When it cannot be run, fails, or exceeds a limit; then it is killed.
 pub fn output(command: &mut Command, limits: &Limits) -> Result<Vec<u8>, Failure> {
     let output = run(command.stdin(Stdio::null()), limits)?;
-    if output.status.success() {
-        Ok(output.stdout)
-    } else {
-        Err(Failure::Failed(last_lines(&output.stderr)))
-    }
+    if output.status.success() { Ok(output.stdout) } else { Err(Failure::Failed(last_lines(&output.stderr))) }
 }
 
 /// Runs a command to its end, also to an unsuccessful one. The caller has set its standard input. The output is returned
@@ -184,7 +180,10 @@ mod tests {
     #[test]
     fn returns_the_output_of_a_program() {
         assert_eq!(shell("echo no >&2; echo yes", &wide()).expect("runs"), b"yes\n");
-        assert!(matches!(output(&mut Command::new("no-such-program-anywhere"), &wide()), Err(Failure::Missing)));
+        assert!(matches!(
+            output(&mut Command::new("no-such-program-anywhere"), &wide()),
+            Err(Failure::Missing)
+        ));
         let failed = shell("echo a; echo ' b ' >&2; echo >&2; echo c >&2; exit 3", &wide());
         assert!(matches!(failed, Err(Failure::Failed(why)) if why == "b; c"));
     }

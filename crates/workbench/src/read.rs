@@ -37,7 +37,8 @@ pub(crate) struct Texts {
 /// does, except hidden ones), globs, and `-` for `stdin`. Files that are only parts of what helm or kustomize builds are not read.
 pub fn collect(paths: &[String], plan: &Plan, stdin: &mut dyn Read) -> Inputs {
     let mut inputs = Inputs::new(empty(plan.settings.clone()));
-    inputs.sources = read(paths, plan.within.as_deref(), &plan.exclude, plan, stdin, (&mut inputs, false)).sources;
+    inputs.sources =
+        read(paths, plan.within.as_deref(), &plan.exclude, plan, stdin, (&mut inputs, false)).sources;
     inputs
 }
 
@@ -59,9 +60,9 @@ pub(crate) fn read(
     let open = opened(&plan.open, &walked.items, exclude);
     let real = real_files(&walked.items);
     inputs.empty.extend(walked.empty);
-    inputs.is_open_read_apart |= plan.open.iter().any(|file| layout.is_part(&file.path));
     let found = Texts { layout, ..Texts::default() };
-    let mut reader = Reader { plan, keeps_parts, stdin: Some(stdin), open, inputs, found, read_files: BTreeSet::new() };
+    let mut reader =
+        Reader { plan, keeps_parts, stdin: Some(stdin), open, inputs, found, read_files: BTreeSet::new() };
     for item in walked.items.into_iter().filter(|item| !is_second_way(item, &real)) {
         reader.item(item);
     }
@@ -176,7 +177,8 @@ impl Reader<'_, '_> {
         let values = self.plan.builder.iter().flat_map(|builder| &builder.values);
         let is_values = values.into_iter().any(|(_, file)| normal(file) == normal(path));
         let layout = &self.found.layout;
-        let is_part = is_values || if self.keeps_parts { layout.is_input(path) } else { layout.is_part(path) };
+        let is_part =
+            is_values || if self.keeps_parts { layout.is_input(path) } else { layout.is_part(path) };
         if is_part && open.is_none() || !self.read_files.insert(real) {
             return;
         }

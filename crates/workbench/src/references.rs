@@ -74,7 +74,8 @@ pub(crate) fn references(inputs: &mut Inputs, files: &mut Files) -> References {
         let named = object_ref(document, chosen, texts);
         ObjectRef { api_version: Arc::default(), unit: inputs.unit.as_str().into(), ..named }
     };
-    let objects = || inputs.sources.iter().flat_map(|source| objects_in(source, inputs)).map(|(document, _)| document);
+    let objects =
+        || inputs.sources.iter().flat_map(|source| objects_in(source, inputs)).map(|(document, _)| document);
     for document in objects() {
         let ObjectRef { kind, namespace, name, .. } = named(&document, &mut texts);
         let text = ObjectText::new(&file_of(document.place(), &inputs.origins, files), document.value());
@@ -90,7 +91,9 @@ pub(crate) fn references(inputs: &mut Inputs, files: &mut Files) -> References {
         let has_namespace = document.namespace().or(chosen).is_some();
         Reader { document: &document, user, has_namespace, snapshot: &inputs.snapshot, all: &mut all }.read();
     }
-    for field in all.fields.iter_mut().filter(|field| field.presence == Presence::Missing && field.key.is_none()) {
+    for field in
+        all.fields.iter_mut().filter(|field| field.presence == Presence::Missing && field.key.is_none())
+    {
         if field.targets().any(|target| all.objects.contains_key(&target)) {
             field.presence = Presence::Unknown;
         }

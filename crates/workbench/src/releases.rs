@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::layout::shown;
 use crate::paths::{Roots, normal};
+use memgate_core::state::makers::applications;
 use memgate_manifest::document::embedded::Embedded;
 use memgate_manifest::document::{Document, parse_parts, values};
 use memgate_manifest::place::DocumentPlace;
@@ -23,8 +24,6 @@ const ARGO_CD: &str = "argoproj.io";
 const VALUES_FROM: &str = "valuesFrom";
 /// The longest name of a release that helm takes.
 const MAX_NAME: usize = 53;
-/// So many elements of a list are filled in.
-const MOST_ELEMENTS: usize = 1000;
 /// The kinds of Flux with charts that are not files of a repository.
 const OF_CHARTS: &str = "HelmRepository";
 
@@ -180,15 +179,8 @@ impl Releases {
 
     /// Each element of a list makes an Application of the template. What other generators make is not known.
     fn add_of_set(&mut self, document: &Document, root: &Path) {
-        let Some(template) = document.value().pointer("/spec/template") else { return };
-        let generators = Pointer::new("/spec/generators");
-        let (all, elements) = (list(document, &generators).enumerate(), "/list/elements");
-        let lists = all.filter_map(|(index, _)| {
-            document.value().pointer(generators.index(index).as_str())?.pointer(elements)?.as_array()
-        });
-        for element in lists.flatten().take(MOST_ELEMENTS) {
-            let filled = filled_in(template, element);
-            self.add_of_argo_cd(document, (&filled, &Pointer::new("/spec/template")), root);
+        for application in applications(document.value()).unwrap_or_default() {
+            self.add_of_argo_cd(document, (&application, &Pointer::new("/spec/template")), root);
         }
     }
 
@@ -235,43 +227,13 @@ impl Releases {
             }
             let parameters = helm.key("parameters");
             let all = list(&parameters).enumerate();
-            layers.extend(all.filter_map(|(number, it)| {
-                parameter(document, &place(&parameters.index(number)), it)
-            }));
+            layers.extend(
+                all.filter_map(|(number, it)| parameter(document, &place(&parameters.index(number)), it)),
+            );
             let own_name = || text(&Pointer::new("/metadata/name")).unwrap_or_else(|| document.name());
             let name = text(&helm.key("releaseName")).unwrap_or_else(own_name).to_owned();
             self.add(chart, (document, &source), (name, namespace), (layers, None));
         }
-    }
-}
-
-/// A template of an ApplicationSet with the values of an element in place of `{{name}}` and `{{ .name }}`.
-fn filled_in(template: &Value, element: &Value) -> Value {
-    let values: BTreeMap<&String, String> = element
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(key, value)| (key, value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
-        .collect();
-    match template {
-        Value::String(text) => {
-            let (mut filled, mut rest) = (String::new(), text.as_str());
-            while let Some((before, behind)) = rest.split_once("{{") {
-                let Some((name, after)) = behind.split_once("}}") else { break };
-                filled.push_str(before);
-                match values.get(&name.trim().trim_start_matches('.').to_owned()) {
-                    Some(value) => filled.push_str(value),
-                    None => filled.push_str(&format!("{{{{{name}}}}}")),
-                }
-                rest = after;
-            }
-            (filled + rest).into()
-        }
-        Value::Array(items) => items.iter().map(|item| filled_in(item, element)).collect(),
-        Value::Object(fields) => {
-            fields.iter().map(|(key, value)| (key.clone(), filled_in(value, element))).collect()
-        }
-        other => other.clone(),
     }
 }
 

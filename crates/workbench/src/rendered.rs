@@ -81,7 +81,8 @@ fn template_of(unit: &Unit, named: &str) -> Option<PathBuf> {
     let path = normal(&unit.directory.join(Path::new(named.split_once('/')?.1)));
     // A chart with an alias has another directory than helm says.
     let below = named.split_once("/templates/").map(|(_, below)| Path::new("templates").join(below));
-    let by_alias = || unit.files.iter().find(|file| below.as_ref().is_some_and(|below| file.ends_with(below)));
+    let by_alias =
+        || unit.files.iter().find(|file| below.as_ref().is_some_and(|below| file.ends_with(below)));
     let path = if path.is_file() || unit.files.is_empty() { path } else { by_alias()?.clone() };
     path.starts_with(&unit.directory).then_some(path)
 }

@@ -502,7 +502,8 @@ impl<'a> Report<'a> {
         if self.objects.is_empty() && !self.errors.is_empty() {
             return format!("nothing was checked: {} unreadable", counted(self.errors.len(), "input"));
         }
-        let mut line = format!("{} checked in {}", counted(self.objects.len(), "object"), counted(self.files, "file"));
+        let mut line =
+            format!("{} checked in {}", counted(self.objects.len(), "object"), counted(self.files, "file"));
         if self.units > 0 {
             let by = format!(" built by {}", self.tools.join(" and "));
             let by = if self.tools.is_empty() { "" } else { &by };
@@ -541,7 +542,6 @@ impl<'a> Report<'a> {
         }
         line
     }
-
 
     /// Whether a finding of this code is reported that nothing suppresses.
     pub fn has(&self, code: &Code) -> bool {

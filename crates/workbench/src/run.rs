@@ -8,15 +8,14 @@ use crate::compared::Comparison;
 use crate::ignore;
 use crate::ignored_codes::IgnoredCodes;
 use crate::inputs::Inputs;
-use crate::judge::{Checked, Decided, WITHOUT_EFFECT, is_departed_note};
+use crate::judge::{Checked, Decided, WITHOUT_EFFECT, check, is_departed_note};
 use crate::judged_by::JudgedBy;
 use crate::load::{Error, each_unit};
+use crate::made_elsewhere;
 use crate::map::map_if_wanted;
 use crate::notices::Notice;
-use crate::outside::check;
-use crate::passed_over::pass_over;
-use crate::made_elsewhere;
 use crate::parts;
+use crate::passed_over::pass_over;
 use crate::plan::Plan;
 use crate::policy_files::{PolicyOrigin, replaced};
 use crate::references::references;
@@ -229,9 +228,6 @@ pub fn audited(run: &Run, given: &Inputs) -> Result<Checked, Error> {
         inputs.places.extend(given.places.clone());
         let map = map_if_wanted(plan, &inputs, *occasion);
         pass_over(&mut inputs.objects, &mut inputs.passed_over, &inputs.snapshot, true);
-        if let Some(apart) = &mut inputs.outside {
-            pass_over(&mut apart.objects, &mut apart.passed_over, &inputs.snapshot, true);
-        }
         Checked { map, ..check(inputs, *occasion) }
     })
 }

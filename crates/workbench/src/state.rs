@@ -53,8 +53,6 @@ pub(crate) struct Loading<'p> {
     pub(crate) uses: StateUses,
     /// The files from which rendered objects come.
     pub(crate) files: Files,
-    /// Whether an object changes what others are judged by, or what counts of them.
-    pub(crate) changes_others: bool,
 }
 
 impl Loading<'_> {
@@ -93,7 +91,6 @@ impl Loading<'_> {
         let Part { document, value, .. } = part;
         let Self { plan, inputs, notices, uses, files, .. } = self;
         let is_policy = policy_files::is_policy(value);
-        self.changes_others |= is_policy || value.pointer("/metadata/generateName").is_some();
         // What the job gives stands in the work tree, and may be a file of the commit too.
         let is_base = matches!(plan.comparison, Comparison::Base) || matches!(plan.judged_by, JudgedBy::Kept);
         let mut ignored = Vec::new();
@@ -163,11 +160,9 @@ impl Loading<'_> {
         if let Some(installations) = installations(settings, value) {
             let file = SpotsOf { origins, files }.file(document.source());
             inputs.installers.extend(installations.into_iter().map(|it| (file.clone(), it)));
-            self.changes_others = true;
             return Ok(true);
         }
         let is_definition = notices.definition(value);
-        self.changes_others |= is_definition;
         match state::add_shared(snapshot, value, shared.as_ref()) {
             Ok(Added { is_used, faults }) => {
                 let (group, kind) = state::group_and_kind(value);

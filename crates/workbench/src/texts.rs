@@ -35,23 +35,22 @@ pub fn source(name: &str, reader: io::Result<impl Read>, max_bytes: usize) -> Re
     }
 }
 
-/// The same of a file. Of a link that leads out of the repository, the source has no text of its own.
+/// The same of a file. The author of a change can make any file of the machine a link, so one that leads out of the repository is
+/// not read.
 ///
 /// # Errors
-/// Those of [`source`].
+/// Those of [`source`], and for such a link.
 pub fn file(path: &Path, max_bytes: usize) -> Result<Source, Error> {
-    let source = source(&path.to_string_lossy(), File::open(path), max_bytes)?;
-    Ok(if leads_out(path) { source.outside() } else { source })
+    let name = path.to_string_lossy();
+    if leads_out(path) {
+        return Err(Error::of_input(name, LINKED));
+    }
+    source(&name, File::open(path), max_bytes)
 }
 
 /// Why such a link is refused.
-pub(crate) const LINKED: &str = "this is a link that leads out of the repository, and what it leads to would be shown; name the \
+const LINKED: &str = "this is a link that leads out of the repository, and what it leads to would be shown; name the \
                                  file itself";
-
-/// The error for such a link where others are judged by what it leads to, so that their findings would show it.
-pub fn refused(source: &Source) -> Option<Error> {
-    source.is_outside().then(|| Error::of_input(source.name(), LINKED))
-}
 
 /// Reads a file.
 pub type ReadFile<'r> = &'r dyn Fn(&Path) -> Result<Source, Error>;

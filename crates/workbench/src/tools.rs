@@ -85,8 +85,14 @@ impl Tools {
         const NONE: &str = "there is no kustomize and no kubectl on PATH; install one, or leave out what they build with \
                             --no-render";
         let own = self.on_path("kustomize").map(|path| (path, "kustomize", "build", &["version"][..]));
-        let of_kubectl =
-            || Some((self.on_path("kubectl")?, "kubectl", "kustomize", &["version", "--client", "--output=json"][..]));
+        let of_kubectl = || {
+            Some((
+                self.on_path("kubectl")?,
+                "kubectl",
+                "kustomize",
+                &["version", "--client", "--output=json"][..],
+            ))
+        };
         let (path, name, word, arguments) = own.or_else(of_kubectl).ok_or(NONE)?;
         let said = self.said(&path, arguments);
         let version = match said.split_once("kustomizeVersion") {
@@ -169,7 +175,12 @@ impl Tools {
     ///
     /// # Errors
     /// In words: what the program says last, or which bound it exceeded.
-    pub(crate) fn run(&self, program: &Program, arguments: &[OsString], bytes: usize) -> Result<Vec<u8>, String> {
+    pub(crate) fn run(
+        &self,
+        program: &Program,
+        arguments: &[OsString],
+        bytes: usize,
+    ) -> Result<Vec<u8>, String> {
         let limits = Limits { time: TIME, bytes, stop: self.stop.clone() };
         let mut command = self.command(&program.path);
         output(command.arg(program.word).args(arguments), &limits).map_err(|failure| match failure {
@@ -197,8 +208,9 @@ impl Tools {
         let folder = |name: &str| self.folder.path().join(name);
         command.env_clear().env("PATH", folder("bin"));
         let homes = [
-            "HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME",
-            "HELM_CONFIG_HOME", "HELM_CACHE_HOME", "HELM_DATA_HOME", "HELM_PLUGINS", "KUSTOMIZE_PLUGIN_HOME",
+            "HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP", "XDG_CONFIG_HOME", "XDG_CACHE_HOME",
+            "XDG_DATA_HOME", "HELM_CONFIG_HOME", "HELM_CACHE_HOME", "HELM_DATA_HOME", "HELM_PLUGINS",
+            "KUSTOMIZE_PLUGIN_HOME",
         ];
         command.envs(homes.map(|name| (name, folder("home")))).env("KUBECONFIG", folder("home").join("none"));
         let proxies = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
@@ -226,7 +238,6 @@ impl Tools {
         env::split_paths(&self.path).filter(|it| it.is_absolute()).map(file).find(|it| it.is_file())
     }
 }
-
 
 /// The first version in a text, with its first two numbers.
 fn version_in(text: &str) -> Option<(Version, String)> {

@@ -62,7 +62,8 @@ impl Unit {
         let given = self.assignment.as_ref().and_then(|assignment| assignment.namespace.as_deref());
         let own = document.namespace().is_some();
         let namespace = given.or_else(|| self.fallback().filter(|_| !own));
-        if let Some(namespace) = namespace.filter(|_| !is_of_no_namespace(document.group(), document.kind())) {
+        if let Some(namespace) = namespace.filter(|_| !is_of_no_namespace(document.group(), document.kind()))
+        {
             document.set_namespace(namespace);
         }
         document

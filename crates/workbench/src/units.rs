@@ -20,8 +20,8 @@ use crate::ours::Ours;
 use crate::paths::normal;
 use crate::plan::Plan;
 use crate::progress::Step;
-use crate::rendered::Rendered;
 use crate::releases::{Release, Releases};
+use crate::rendered::Rendered;
 use crate::tools::Tools;
 use crate::unit::{NotBuilt, Unit};
 use memgate_core::state::makers::{Installation, installations};
@@ -201,7 +201,12 @@ impl Building<'_> {
             let below = self.walked.range::<PathBuf, _>(&top.directory..);
             let mut below = below.take_while(|file| file.starts_with(&top.directory));
             let has_marker = below.any(|file| file.parent() == Some(&*top.directory) && is_marker(file));
-            has_marker || layout.reach(top, &read, self.plan.max_bytes).files.iter().any(|it| self.walked.contains(it))
+            has_marker
+                || layout
+                    .reach(top, &read, self.plan.max_bytes)
+                    .files
+                    .iter()
+                    .any(|it| self.walked.contains(it))
         };
         layout.tops().into_iter().filter(is_walked).collect()
     }
@@ -313,7 +318,8 @@ impl Building<'_> {
 
     fn fail(&mut self, unit: &Unit, why: &str) {
         self.note_unknown(unit);
-        let shown = unit.tool.and_then(|tool| self.tools.as_ref()?.program(tool).ok()).map_or("", |it| it.shown);
+        let shown =
+            unit.tool.and_then(|tool| self.tools.as_ref()?.program(tool).ok()).map_or("", |it| it.shown);
         let message = format!("{shown} {}: {why}", unit.name);
         let error = InputError::of_input(unit.marker.to_string_lossy(), message);
         self.units.errors.push(error);
@@ -384,7 +390,11 @@ impl Building<'_> {
             let reach = self.units.layout.reach(&top, &read, self.plan.max_bytes);
             let [is_ours, installs] = self.ours.in_files(&reach.files, self.plan);
             if is_ours || installs && has_charts {
-                jobs.push((self.unit(&top, reach.files, reach.directories, Some(release.clone())), reach.refusal, is_ours));
+                jobs.push((
+                    self.unit(&top, reach.files, reach.directories, Some(release.clone())),
+                    reach.refusal,
+                    is_ours,
+                ));
             }
         }
         self.units.releases = releases;
@@ -442,7 +452,8 @@ impl Building<'_> {
                 continue;
             }
             let is_below = |source: &&Arc<Source>| normal(Path::new(source.name())).starts_with(path);
-            let sources: Vec<_> = self.texts.iter().map(|(source, _)| source).filter(is_below).cloned().collect();
+            let sources: Vec<_> =
+                self.texts.iter().map(|(source, _)| source).filter(is_below).cloned().collect();
             if sources.is_empty() {
                 continue;
             }

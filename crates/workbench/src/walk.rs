@@ -171,7 +171,6 @@ impl<'r> Walked<'r> {
             self.empty.push(input.to_owned());
         }
     }
-
 }
 
 /// What is below a directory, without what is hidden or left out.

@@ -7,12 +7,11 @@ use serde_json::Value;
 
 use crate::errors::error_of;
 use crate::inputs::Inputs;
-use crate::judge::{Checked, Decided};
+use crate::judge::{Checked, Decided, check};
 use crate::judged_by::{AtReference, JudgedBy};
 use crate::load::{Error, each_unit};
 use crate::map::map_if_wanted;
 use crate::objects::CheckedObject;
-use crate::outside::check;
 use crate::place::overview;
 use crate::plan::Plan;
 use crate::policy_files::replaced;
@@ -87,10 +86,8 @@ fn joined(mut all: WhatIf, others: Vec<WhatIf>) -> WhatIf {
     all
 }
 
-fn effect(Run { plan, occasion }: &Run, before: Inputs, mut after: Inputs) -> WhatIf {
+fn effect(Run { plan, occasion }: &Run, before: Inputs, after: Inputs) -> WhatIf {
     let (occasion, mut files) = (*occasion, plan.files());
-    // Their verdicts are about objects, of which nothing may be named here.
-    after.outside = None;
     let owners = after.objects.iter().filter_map(|it| Some((key(&it.object), owner(it.manifest())?)));
     let owners: BTreeMap<Key, String> = owners.collect();
     let before: BTreeMap<Key, Decided> =
@@ -117,7 +114,9 @@ pub fn what_if_at(run: &Run, at: AtReference, new: &Policies) -> Result<WhatIf, 
     let plan = &run.plan;
     let by_commit = JudgedBy::Reference(Arc::new(AtReference { is_alone: true, ..at }));
     let then = Plan { judged_by: by_commit, ..plan.clone() };
-    let kept = |inputs: Inputs| (inputs.unit.clone(), Inputs { objects: inputs.objects.clone(), ..Inputs::new(inputs.snapshot) });
+    let kept = |inputs: Inputs| {
+        (inputs.unit.clone(), Inputs { objects: inputs.objects.clone(), ..Inputs::new(inputs.snapshot) })
+    };
     let (plain, others) = each_unit(&then, kept)?;
     let mut before: BTreeMap<String, Inputs> = others.into_iter().chain([plain]).collect();
     let of_unit = |mut after: Inputs| {

@@ -3,7 +3,7 @@
 
 mod installers;
 
-pub use installers::{Installation, installations};
+pub use installers::{Installation, applications, installations};
 
 use super::group_and_kind;
 use memgate_manifest::later::is_filled_in_later;

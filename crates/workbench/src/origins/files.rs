@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::kustomization::{Kustomization, Patch, PatchBody, is_kustomization};
 use crate::build::Builder;
+use crate::kustomization::{Kustomization, Patch, PatchBody, is_kustomization};
 use crate::paths::without_dots;
 use crate::texts::{DEFAULT_MAX_BYTES, file};
 use memgate_manifest::comments::Comment;

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use crate::origins::Origins;
 use crate::origins::files::Files;
-use crate::origins::spot::Spot;
 use crate::origins::search::spot;
+use crate::origins::spot::Spot;
 use memgate_manifest::document::Document;
 use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::Source;

@@ -17,8 +17,8 @@ use crate::layout::{VALUES_FILE, shown};
 use crate::origins::Origins;
 use crate::origins::files::{Files, Text};
 use crate::origins::spot::Spot;
-use crate::rendered::{Rendered, RenderedObject};
 use crate::releases::{Inline, Layer};
+use crate::rendered::{Rendered, RenderedObject};
 use memgate_manifest::document::Document;
 use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::Source;
@@ -37,7 +37,8 @@ pub(crate) fn spot(
     let found = rendered.at(byte).and_then(|object| {
         let path = plain_path(pointer.as_str());
         let value = object.value.pointer(pointer.as_str());
-        let mut search = Search { rendered, object, pointer, is_key, path, value, origins, files: &mut *files };
+        let mut search =
+            Search { rendered, object, pointer, is_key, path, value, origins, files: &mut *files };
         search.found()
     });
     found.or_else(|| start_of(&marker, files))
@@ -135,13 +136,20 @@ impl Search<'_> {
             let directory = Path::new(text.source.name()).parent().map(Path::to_owned).unwrap_or_default();
             for Patch { at, body, target } in Kustomization::of(&text.values).patches.into_iter().rev() {
                 let documents = match body {
-                    PatchBody::File(path) => self.files.get(&directory.join(path)).map(|it| it.values.clone()),
-                    PatchBody::Text(_) => text.patches.found.get(&at).map(|it| it.documents.iter().cloned().map(Arc::new).collect()),
+                    PatchBody::File(path) => {
+                        self.files.get(&directory.join(path)).map(|it| it.values.clone())
+                    }
+                    PatchBody::Text(_) => text
+                        .patches
+                        .found
+                        .get(&at)
+                        .map(|it| it.documents.iter().cloned().map(Arc::new).collect()),
                 };
                 for document in documents.into_iter().flatten() {
                     let fields = fields(document.value());
                     let is_of_kind = fields.iter().any(|field| field.path == ["kind"]) && target.is_some();
-                    let target = target.clone().map(|it| if is_of_kind { Selector { kind: None, ..it } } else { it });
+                    let target =
+                        target.clone().map(|it| if is_of_kind { Selector { kind: None, ..it } } else { it });
                     if let Some(named) = self.is_patched_by(target.as_ref(), document.value()) {
                         found.push(Applied { fields, document, named });
                     }
@@ -190,7 +198,9 @@ impl Search<'_> {
                 let is_removed = field.value.is_none() || field.value == Some(Value::Null);
                 let is_it = match is_exact {
                     true if self.value.is_none() && is_removed => is_around,
-                    true => field.path == self.path && self.is_value(field.value.as_ref()) && self.value.is_some(),
+                    true => {
+                        field.path == self.path && self.is_value(field.value.as_ref()) && self.value.is_some()
+                    }
                     false => is_around,
                 };
                 let score = (*named, field.path.len());
@@ -214,10 +224,12 @@ impl Search<'_> {
         let mut best: Option<(usize, Arc<Document>)> = None;
         for file in files.iter().filter(|file| !is_kustomization(file)) {
             let Some(text) = self.text(file) else { continue };
-            let of_kind = memgate_manifest::document::objects(&text.values).into_iter().filter(|it| it.kind() == kind);
+            let of_kind =
+                memgate_manifest::document::objects(&text.values).into_iter().filter(|it| it.kind() == kind);
             for document in of_kind {
                 let named = Some(document.name().len()).filter(|_| name.contains(document.name()));
-                if let Some(named) = named.filter(|named| best.as_ref().is_none_or(|(best, _)| named > best)) {
+                if let Some(named) = named.filter(|named| best.as_ref().is_none_or(|(best, _)| named > best))
+                {
                     best = Some((named, document));
                 }
             }
@@ -227,14 +239,20 @@ impl Search<'_> {
 
     fn in_base(&self, base: Option<&Arc<Document>>, is_exact: bool) -> Option<Spot> {
         let document = base?;
-        let spot = |pointer: &Pointer| Spot::Field { document: document.shared_place(), pointer: pointer.clone(), key: None };
+        let spot = |pointer: &Pointer| Spot::Field {
+            document: document.shared_place(),
+            pointer: pointer.clone(),
+            key: None,
+        };
         let there = document.value().pointer(self.pointer.as_str());
         if !is_exact || there.is_some() && self.is_value(there) && self.value.is_some() {
             return Some(spot(self.pointer));
         }
         // An element of a list may have moved.
         let moved = self.value.filter(|value| !value.is_object() && !value.is_array())?;
-        let is_it = |field: &Field| field.path == self.path && field.value.as_ref().is_some_and(|it| scalar(it) == scalar(moved));
+        let is_it = |field: &Field| {
+            field.path == self.path && field.value.as_ref().is_some_and(|it| scalar(it) == scalar(moved))
+        };
         fields(document.value()).iter().find(|field| is_it(field)).map(|field| spot(&field.at))
     }
 
@@ -245,7 +263,11 @@ impl Search<'_> {
         for text in self.kustomizations() {
             for document in &text.values {
                 let is_it = |field: &&Field| {
-                    field.path.last() == Some(&key) && field.value.as_ref().is_some_and(|it| !it.is_object() && scalar(it) == scalar(&value))
+                    field.path.last() == Some(&key)
+                        && field
+                            .value
+                            .as_ref()
+                            .is_some_and(|it| !it.is_object() && scalar(it) == scalar(&value))
                 };
                 let all = fields(document.value());
                 if let Some(field) = all.iter().find(is_it) {
@@ -263,9 +285,9 @@ impl Search<'_> {
     fn replacement(&self, kustomization: &Value) -> Option<Pointer> {
         for (number, replacement) in items(kustomization, "replacements").enumerate() {
             for (target_number, target) in items(replacement, "targets").enumerate() {
-                let fits = target.get("select").is_none_or(|it| {
-                    self.is_patched_by(Some(&Selector::of(it)), &Value::Null).is_some()
-                });
+                let fits = target
+                    .get("select")
+                    .is_none_or(|it| self.is_patched_by(Some(&Selector::of(it)), &Value::Null).is_some());
                 for (path_number, path) in items(target, "fieldPaths").enumerate().filter(|_| fits) {
                     let path = path.as_str().unwrap_or_default().replace('.', "/");
                     if plain_path(&format!("/{path}")) == self.path {
@@ -286,9 +308,14 @@ impl Search<'_> {
         let line = Line::of(&template.source, own, &self.path, self.value);
         let prints = line.as_ref().is_none_or(|line| !line.is_whole || line.text.contains("{{"));
         // A template says the key, whatever says the value.
-        let value = if prints && !self.is_key { self.in_values(line.as_ref().map_or("", |line| &line.text)) } else { None };
+        let value = if prints && !self.is_key {
+            self.in_values(line.as_ref().map_or("", |line| &line.text))
+        } else {
+            None
+        };
         // A manifest of a kustomization has fields with places of their own.
-        let is_template = template.source.text().contains("{{") || line.as_ref().is_some_and(|it| it.is_whole);
+        let is_template =
+            template.source.text().contains("{{") || line.as_ref().is_some_and(|it| it.is_whole);
         value.or_else(|| {
             let Line { start, end, .. } = line.filter(|_| is_template)?;
             let span = template.source.span(start, end);
@@ -303,18 +330,29 @@ impl Search<'_> {
         let name = self.own("/metadata/name").to_owned();
         let mut best: Option<(Score, Spot)> = None;
         for (order, (document, at, all)) in self.values().into_iter().enumerate() {
-            for field in all.iter().filter(|field| field.value.as_ref().is_some_and(|it| !it.is_object() && scalar(it) == scalar(&value))) {
+            for field in all.iter().filter(|field| {
+                field.value.as_ref().is_some_and(|it| !it.is_object() && scalar(it) == scalar(&value))
+            }) {
                 let own = field.path.last().map_or("", String::as_str);
                 let printed = field.path.iter().rev().take_while(|key| says(line, key)).count();
                 let fits = if own == key { 2 } else { usize::from(is_similar(own, &key)) };
                 if fits + printed == 0 {
                     continue;
                 }
-                let score = (printed > 0 || fits == 2, near(&all, field, &name), printed, fits, std::cmp::Reverse(order));
+                let score = (
+                    printed > 0 || fits == 2,
+                    near(&all, field, &name),
+                    printed,
+                    fits,
+                    std::cmp::Reverse(order),
+                );
                 if best.as_ref().is_none_or(|(best, _)| score > *best) {
-                    let pointer = at.as_ref().map_or_else(|| field.at.clone(), |(at, is_whole)| {
-                        if *is_whole { at.clone() } else { at.join(&field.at) }
-                    });
+                    let pointer = at.as_ref().map_or_else(
+                        || field.at.clone(),
+                        |(at, is_whole)| {
+                            if *is_whole { at.clone() } else { at.join(&field.at) }
+                        },
+                    );
                     best = Some((score, Spot::Field { document: Arc::clone(&document), pointer, key: None }));
                 }
             }
@@ -379,7 +417,8 @@ fn says(line: &str, key: &str) -> bool {
 
 /// Whether one name ends like the other: `storeTtl` and `ttl`.
 fn is_similar(one: &str, other: &str) -> bool {
-    let plain = |text: &str| text.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
+    let plain =
+        |text: &str| text.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
     let (one, other) = (plain(one), plain(other));
     !one.is_empty() && !other.is_empty() && (one.ends_with(&other) || other.ends_with(&one))
 }
@@ -392,7 +431,10 @@ fn near(all: &[Field], field: &Field, name: &str) -> usize {
     let mut most = above.max().unwrap_or_default();
     while let Some(parent) = around {
         let is_beside = |other: &&Field| other.at.parent().as_ref() == Some(&parent);
-        let named = all.iter().filter(is_beside).filter(|other| other.path.last().is_some_and(|it| it.to_lowercase().contains("name")));
+        let named = all
+            .iter()
+            .filter(is_beside)
+            .filter(|other| other.path.last().is_some_and(|it| it.to_lowercase().contains("name")));
         let named = named.filter_map(|other| other.value.as_ref()?.as_str().map(fits));
         most = most.max(named.max().unwrap_or_default());
         if most > 0 || !parent.as_str().rsplit('/').next().is_some_and(|it| it.parse::<usize>().is_ok()) {
@@ -475,20 +517,26 @@ impl Line {
                 let start = at;
                 at += line.len();
                 let content = line.trim_end().trim_start_matches([' ', '-']);
-                let Some((key, rest)) = content.split_once(':').filter(|_| !content.starts_with(['{', '#'])) else {
+                let Some((key, rest)) = content.split_once(':').filter(|_| !content.starts_with(['{', '#']))
+                else {
                     continue;
                 };
                 let indent = line.trim_end().len() - content.len();
                 above.retain(|(outer, _)| *outer < indent);
                 above.push((indent, key.trim_matches(['"', '\'']).to_owned()));
                 let depth = above.iter().zip(path).take_while(|((_, key), own)| key == *own).count();
-                let has_value = depth == path.len() && value.as_ref().is_some_and(|value| rest.contains(value.as_str()));
+                let has_value =
+                    depth == path.len() && value.as_ref().is_some_and(|value| rest.contains(value.as_str()));
                 let is_better = best.as_ref().is_none_or(|(most, had, _)| (depth, has_value) > (*most, *had));
                 if depth == above.len() && is_better {
                     let behind = content.len() - rest.trim_start().len();
                     let value_at = if rest.trim().is_empty() { 0 } else { behind };
                     let (start, end) = (start + indent + value_at, start + indent + content.len());
-                    best = Some((depth, has_value, Self { text: rest.to_owned(), start, end, is_whole: depth == path.len() }));
+                    best = Some((
+                        depth,
+                        has_value,
+                        Self { text: rest.to_owned(), start, end, is_whole: depth == path.len() },
+                    ));
                 }
             }
         }
@@ -512,7 +560,9 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
 /// Whether a document of a template says this kind, and this name.
 fn says_own(part: &str, [kind, name]: [&str; 2]) -> (bool, bool) {
     let says = |key: &str, value: &str| {
-        let of_line = |line: &str| line.trim_start().strip_prefix(key).map(|it| it.trim().trim_matches(['"', '\'']).to_owned());
+        let of_line = |line: &str| {
+            line.trim_start().strip_prefix(key).map(|it| it.trim().trim_matches(['"', '\'']).to_owned())
+        };
         part.lines().filter_map(of_line).any(|it| it == value)
     };
     (says("kind:", kind), says("name:", name))

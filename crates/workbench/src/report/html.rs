@@ -159,7 +159,11 @@ fn whose(report: &Report<'_>) -> String {
 
 /// What was read, in one line.
 fn read(report: &Report<'_>, page: &Page<'_>) -> String {
-    let mut parts = vec![format!("{} judged in {}", counted(report.objects.len(), "object"), counted(report.files, "file"))];
+    let mut parts = vec![format!(
+        "{} judged in {}",
+        counted(report.objects.len(), "object"),
+        counted(report.files, "file")
+    )];
     parts.extend((report.units > 0).then(|| counted(report.units, "unit")));
     parts.extend(match report.policies {
         0 => None,
