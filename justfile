@@ -16,7 +16,7 @@ lint:
 test *FILTER:
     cargo test --locked {{FILTER}}
 
-# Also those that need Go, node, python3, curl, vim, Neovim, Emacs, Chromium or Graphviz
+# Also those that need Go, node, python3, curl, vim, Neovim, Emacs or Chromium
 test-all *FILTER:
     MEMGATE_TESTS=all cargo test --locked {{FILTER}}
 

@@ -24,7 +24,7 @@ use memgate_workbench::judge::Checked;
 use memgate_workbench::outcome::{FailOn, notes, nothing_found, with_page};
 use memgate_workbench::place::report;
 use memgate_workbench::report::{Report, ReportFormat, rule_counts, text};
-use memgate_workbench::run::{Run, judged, leave_out, weighed};
+use memgate_workbench::run::{Run, judged, leave_out};
 
 /// Check manifests: what would be denied in a cluster, and why
 ///
@@ -100,8 +100,7 @@ pub struct FailOnArgs {
     ///
     /// Exit code 1 also means that something looked checkable and was not judged, or was judged on an assumption: a
     /// misspelt kind, a version that is not served, a chart that was not built, a platform that is switched off, a file
-    /// of --with that nothing used, or a policy that depends on labels of an unknown Namespace. With --policy and without
-    /// --base, also that a label, an exemption or a rule that only the checked files say made a finding weaker.
+    /// of --with that nothing used, or a policy that depends on labels of an unknown Namespace.
     #[arg(long, default_missing_value = "true", num_args = 0..=1)]
     #[arg(value_name = "true|false", require_equals = true, hide_possible_values = true)]
     strict: Option<bool>,
@@ -171,7 +170,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let map = compared.as_mut().and_then(Compared::take_map).filter(|_| compares_maps);
     let is_compared = compared.is_some();
     let following = terminal.follow(&run.plan.progress);
-    let mut checked = weighed(&mut run, fail_on.strict && !is_compared, judged)?;
+    let mut checked = judged(&run)?;
     drop(following);
     match compared {
         Some(compared) => compared.apply(&mut checked),

@@ -109,7 +109,7 @@ struct ReadingArgs {
 
     /// Directory of the files from which standard input was built
     ///
-    /// With -, as in kustomize build overlays/prod | memgate check - --sources . A finding then stands in the file that says what
+    /// With -, as in kustomize build overlays/prod | memgate check - --sources src. A finding then stands in the file that says what
     /// is wrong, and not in what was printed.
     #[arg(long, value_name = "DIR", hide_short_help = true)]
     sources: Option<PathBuf>,

@@ -11,7 +11,7 @@ use memgate_manifest::rewrite::Rewritten;
 use memgate_workbench::place::report;
 use memgate_workbench::report::{plain, stream};
 use memgate_workbench::rewrite::{RewrittenFile, given_before_its_agent, rewrite_all};
-use memgate_workbench::run::{decided, weighed};
+use memgate_workbench::run::decided;
 
 /// Print manifests as they would be stored: with defaults, and pods with their memory
 ///
@@ -61,9 +61,9 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let terminal = args.fail_on.terminal(terminal);
     anyhow::ensure!(!is_page(&args.output), "-o html goes with check, audit and what-if");
     let project = args.input.project(terminal)?;
-    let mut run = args.input.run(&project, terminal)?;
+    let run = args.input.run(&project, terminal)?;
     let fail_on = args.fail_on.or(&project);
-    let mut checked = weighed(&mut run, fail_on.strict, decided)?;
+    let mut checked = decided(&run)?;
     checked.note_later();
     checked.note_unused_state();
     args.fail_on.hide_later(fail_on, &mut checked);

@@ -123,7 +123,7 @@ impl OpenBranch {
     ///
     /// # Errors
     /// When the files of the commit cannot be read, or the user stops it.
-    pub fn standing(
+    fn standing(
         &self,
         input: &InputArgs,
         project: &Project,
@@ -146,7 +146,7 @@ impl OpenBranch {
         for standing in units.values_mut() {
             standing.name_files(|file| self.shown(base, file));
         }
-        AtReference { name: self.branch.reference.clone(), units, is_alone: false }
+        AtReference { name: self.branch.reference.clone(), units }
     }
 
     /// What `read` makes of the files of a plan as they are in a commit.

@@ -1,21 +1,18 @@
 //! `memgate what-if`: the objects whose verdict other policies would change.
 
-use crate::cli::branch::OpenBranch;
 use crate::cli::check::note_rules;
 use crate::cli::cluster::ClusterArgs;
 use crate::cli::input::{InputArgs, load_policies, note_unread};
 use crate::cli::output::{OutputArg, OverviewArgs, check_places, is_page, or_reported, write_outputs};
 use crate::cli::terminal::Terminal;
-use crate::cli::{ExitStatus, live, pull_request};
-use std::path::Path;
+use crate::cli::{ExitStatus, live};
 
 use memgate_model::policy::Question;
 use memgate_model::request::Point;
 use memgate_workbench::outcome::with_page;
-use memgate_workbench::paths::{is_glob, is_manifest};
-use memgate_workbench::report::{Shown, changes};
+use memgate_workbench::report::changes;
 use memgate_workbench::run::Run;
-use memgate_workbench::what_if::{WhatIf, what_if, what_if_at};
+use memgate_workbench::what_if::what_if;
 
 /// List the objects that other policies would deny, warn about, or accept
 ///
@@ -33,7 +30,6 @@ Examples:
   memgate what-if --policy new.yaml deploy/
   memgate what-if --policy new.yaml --context prod --point admission --at 2027-02-01T00:00:00Z
   memgate what-if --base old.yaml --policy new.yaml deploy/ -o json
-  memgate what-if --base origin/main
 
 Without PATH the objects are those of the cluster of --context or --kubeconfig: memory resources and
 agents, and agent pods if a policy has rules on pods. With none of them, they are those of the paths of .memgate.yaml,
@@ -45,9 +41,8 @@ pub struct Args {
 
     /// Current policies, in place of those of the same name; repeatable
     ///
-    /// A policy that is here and not in --policy is deleted with the new policies. In place of PATH, a branch or commit: what
-    /// the policies, exemptions and labels of Namespaces among the files would change, compared with those it has.
-    #[arg(long, value_name = "PATH|REF", help_heading = "Policies")]
+    /// A policy that is here and not in --policy is deleted with the new policies.
+    #[arg(long, value_name = "PATH", help_heading = "Policies")]
     base: Vec<String>,
 
     /// Format and file; repeatable [default: text]
@@ -69,18 +64,13 @@ pub struct Args {
 /// When there are no policies, the cluster does not answer, or the report cannot be written.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let new_paths = &args.input.policies.policy;
-    let (base_paths, references): (Vec<_>, Vec<_>) = args.base.iter().cloned().partition(|it| is_path(it));
-    anyhow::ensure!(references.len() < 2, "--base compares with one commit; leave out one of the two");
-    anyhow::ensure!(
-        !new_paths.is_empty() || !references.is_empty(),
-        "no policy was given to try; name it with --policy FILE, or the commit whose policies count with --base REF"
-    );
+    anyhow::ensure!(!new_paths.is_empty(), "no policy was given to try; name it with --policy FILE");
     anyhow::ensure!(
         !args.input.policies.no_policies,
         "--no-policies would leave nothing to try; leave it out"
     );
     anyhow::ensure!(
-        new_paths.iter().chain(&base_paths).all(|path| path != "-"),
+        new_paths.iter().chain(&args.base).all(|path| path != "-"),
         "policies are read from files, and standard input (-) is not a file"
     );
     check_places(&args.output, terminal)?;
@@ -90,27 +80,9 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let Some(new) = load_policies(new_paths, settings.clone(), terminal)? else {
         return Ok(ExitStatus::Failed);
     };
-    let Some(base) = load_policies(&base_paths, settings, terminal)? else {
+    let Some(base) = load_policies(&args.base, settings, terminal)? else {
         return Ok(ExitStatus::Failed);
     };
-    if let [reference] = &*references {
-        anyhow::ensure!(
-            base_paths.is_empty(),
-            "--base names a commit and files of policies; leave out one of them"
-        );
-        anyhow::ensure!(
-            !args.cluster.is_named(),
-            "--base names a commit, whose files are compared; leave out --kubeconfig and --context"
-        );
-        let mut plan = args.input.plan(&project, terminal)?;
-        plan.policies.clear();
-        plan.wants_map = is_page(&args.output);
-        let open = OpenBranch::find(&pull_request::reference(reference).map_err(anyhow::Error::msg)?)?;
-        let at = open.standing(&args.input, &project, &plan, terminal)?;
-        let run = Run { plan, occasion: args.input.policies.occasion(Point::Ci) };
-        let result = what_if_at(&run, at, &new.snapshot.policies)?;
-        return finish(args, &result, shown, terminal);
-    }
     let judges_pods = [&new, &base].iter().any(|inputs| !inputs.snapshot.policies.is_silent(Question::Pod));
     let mut plan = live::plan(&args.input, &args.cluster, &project, judges_pods, terminal)?;
     plan.wants_map = is_page(&args.output);
@@ -122,15 +94,6 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
             "the current policies are not known: {why}; give them by --base"
         );
     }
-    finish(args, &result, shown, terminal)
-}
-
-/// Whether a text of `--base` is a path of policies, and not a commit.
-fn is_path(text: &str) -> bool {
-    text == "-" || is_glob(text) || is_manifest(Path::new(text)) || Path::new(text).exists()
-}
-
-fn finish(args: &Args, result: &WhatIf, shown: Shown, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let report = with_page(result.report(shown), "what-if", &result.checked);
     write_outputs(&report, &args.output, false, terminal)?;
     for error in &report.errors {

@@ -1,18 +1,14 @@
 //! The map of `memgate map`: every line of a graph has one of a few forms, whatever the names are.
 
-use std::process::Command;
-
 use regex::Regex;
 use serde_json::json;
 
 use crate::page::hostile;
 use crate::run::Scratch;
 
-/// A text in quotes that holds nothing which ends it, and no escape but a line end.
-const DOT_LABEL: &str = r#""([^"\\]|\\n)*""#;
-const MERMAID_LABEL: &str = r#""[^"`<>{}|\\*_~&]*""#;
+/// A text in quotes that holds nothing which ends it.
+const LABEL: &str = r#""[^"`<>{}|\\*_~&]*""#;
 
-/// An id. Graphviz reads one that begins with a digit as two.
 const ID: &str = "[A-Za-z_][A-Za-z0-9_]*";
 
 fn scratch(text: &str) -> Scratch {
@@ -33,80 +29,28 @@ fn scratch(text: &str) -> Scratch {
     Scratch::with(&[("objects.json", &list.to_string())])
 }
 
-fn expect_lines(format: &str, forms: &[String]) {
-    let forms: Vec<Regex> =
-        forms.iter().map(|form| Regex::new(&format!("^ *{form}$")).expect("a pattern")).collect();
+#[test]
+fn no_name_adds_to_a_flowchart_of_mermaid() {
+    let forms = [
+        "flowchart LR".to_owned(),
+        format!(r"subgraph {ID}\[{LABEL}\]"),
+        format!(r"{ID}(\({LABEL}\)|\[\[{LABEL}\]\]|\[{LABEL}\]|\[\({LABEL}\)\])"),
+        format!(r"{ID} (-->|-\.->)(\|{LABEL}\|)? {ID}"),
+        "end".to_owned(),
+        "classDef (denied|memoryless|warned|unused|missing) stroke:#[0-9a-z:,# -]+".to_owned(),
+        format!("class {ID} (denied|memoryless|warned|unused|missing)"),
+    ];
+    let forms = forms.map(|form| Regex::new(&format!("^ *{form}$")).expect("a pattern"));
     // What cannot be a name is denied, so it has a class.
     let count = |map: &str| map.lines().filter(|line| !line.starts_with("  class")).count();
-    let usual = count(&scratch("notes").out(&["map", "-o", format]));
+    let usual = count(&scratch("notes").out(&["map", "-o", "mermaid"]));
     assert!(usual > 10, "{usual}");
     for text in &hostile() {
-        let map = scratch(text).out(&["map", "-o", format]);
+        let map = scratch(text).out(&["map", "-o", "mermaid"]);
         for line in map.lines() {
             assert!(forms.iter().any(|form| form.is_match(line)), "{text}: {line}");
         }
         assert!(count(&map).abs_diff(usual) <= 4, "{text}: {map}");
-    }
-}
-
-#[test]
-fn no_name_adds_to_a_graph_of_graphviz() {
-    let id = ID;
-    expect_lines(
-        "dot",
-        &[
-            r"digraph memory \{".to_owned(),
-            r"rankdir=LR;".to_owned(),
-            r#"node \[fontname="sans-serif"\];"#.to_owned(),
-            format!(r"subgraph cluster_{id} \{{"),
-            format!("label={DOT_LABEL};"),
-            format!(
-                r##"{id} \[[a-z=, ]*(class="[a-z]+", color="#[0-9a-f]{{6}}", penwidth=2, )?label={DOT_LABEL}\];"##
-            ),
-            format!(
-                r##"{id} -> {id}( \[(label={DOT_LABEL})?(, )?(style=[a-z]+, color="#[0-9a-f]{{6}}")?\])?;"##
-            ),
-            r"\}".to_owned(),
-        ],
-    );
-}
-
-#[test]
-fn no_name_adds_to_a_flowchart_of_mermaid() {
-    let (id, label) = (ID, MERMAID_LABEL);
-    expect_lines(
-        "mermaid",
-        &[
-            "flowchart LR".to_owned(),
-            format!(r"subgraph {id}\[{label}\]"),
-            format!(r"{id}(\({label}\)|\[\[{label}\]\]|\[{label}\]|\[\({label}\)\])"),
-            format!(r"{id} (-->|-\.->)(\|{label}\|)? {id}"),
-            "end".to_owned(),
-            "classDef (denied|memoryless|warned|unused|missing) stroke:#[0-9a-z:,# -]+".to_owned(),
-            format!("class {id} (denied|memoryless|warned|unused|missing)"),
-        ],
-    );
-}
-
-/// Graphviz draws each node and line of the map once, and nothing else.
-#[test]
-#[ignore = "needs Graphviz"]
-fn graphviz_reads_what_is_written() {
-    for text in &hostile() {
-        let scratch = scratch(text);
-        scratch.run(&["map", "-o", "dot=map.dot"]);
-        let map = scratch.read("map.dot");
-        let output = Command::new("dot").args(["-Tplain", "map.dot"]).current_dir(scratch.path()).output();
-        let output = output.expect("dot runs; Debian's package graphviz has it");
-        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{text}\n{map}");
-        let plain = String::from_utf8_lossy(&output.stdout);
-        let expect = |start: &str, sign: &str| {
-            let written = map.lines().filter(|line| line.contains(sign)).count();
-            let drawn = plain.lines().filter(|line| line.starts_with(start)).count();
-            assert!(written > 5 && written == drawn, "{text}: {start}{drawn} of {written}\n{map}\n{plain}");
-        };
-        expect("node ", "[shape=");
-        expect("edge ", " -> ");
     }
 }
 
@@ -121,7 +65,7 @@ spec: {backend: in-context}
 fn an_object_more_adds_lines_and_changes_none() {
     let other = MEMORY.replace("notes", "a-notes").replace("team-a", "team");
     let scratch = Scratch::with(&[("a.yaml", MEMORY), ("b.yaml", &other)]);
-    for format in ["text", "dot", "mermaid"] {
+    for format in ["text", "mermaid"] {
         let [before, after] = [&["map", "a.yaml"][..], &["map", "a.yaml", "b.yaml"]]
             .map(|arguments| scratch.out(&[arguments, &["-o", format]].concat()));
         for line in before.lines() {
@@ -140,7 +84,7 @@ fn the_order_of_files_does_not_change_a_map() {
         )
     };
     let scratch = Scratch::with(&[("a.yaml", &memory("one")), ("b.yaml", &memory("two"))]);
-    for format in ["text", "dot", "mermaid"] {
+    for format in ["text", "mermaid"] {
         let [one, two] = [["a.yaml", "b.yaml"], ["b.yaml", "a.yaml"]]
             .map(|[first, second]| scratch.out(&["map", first, second, "-o", format]));
         assert!(one.contains("of-one") && one.contains("of-two"), "{one}");
@@ -177,11 +121,9 @@ fn a_bare_host_is_another_store_in_each_namespace() {
     };
     for (host, stores) in [("redis", 2), ("redis.a.svc", 1), ("10.0.0.1", 1), ("[fd00::1]", 1)] {
         let scratch = Scratch::with(&[("a.yaml", &memory("a", host)), ("b.yaml", &memory("b", host))]);
-        for (format, node) in [("dot", "shape=cylinder"), ("mermaid", "[(")] {
-            let map = scratch.out(&["map", "-o", format, "a.yaml", "b.yaml"]);
-            assert_eq!(map.lines().filter(|line| line.contains(node)).count(), stores, "{map}");
-            assert_eq!(map.contains("(namespace a)"), stores == 2, "{map}");
-        }
+        let map = scratch.out(&["map", "-o", "mermaid", "a.yaml", "b.yaml"]);
+        assert_eq!(map.matches("[(").count(), stores, "{map}");
+        assert_eq!(map.contains("(namespace a)"), stores == 2, "{map}");
     }
 }
 
@@ -229,11 +171,11 @@ fn a_pod_may_name_several_memories_by_its_own_variables() {
                {name: AGENT_MEMORY_REDIS_URL, value: 'redis://one.example.com'}]}\n  - {name: two, image: i, env: \
                [{name: AGENT_MEMORY_BACKEND, value: redis}, {name: AGENT_MEMORY_REDIS_URL, value: 'redis://two.example.com'}]}\n";
     let scratch = Scratch::with(&[("pod.yaml", pod)]);
-    let map = scratch.out(&["map", "-o", "dot", "pod.yaml"]);
+    let map = scratch.out(&["map", "-o", "mermaid", "pod.yaml"]);
     for memory in ["p", "p_2"] {
         let memory = format!("memory__arkonis__own_variables_of_Pod__a__{memory}");
-        assert_eq!(map.matches(&format!("user__Pod__a__p -> {memory};")).count(), 1, "{map}");
-        assert_eq!(map.matches(&format!("{memory} -> host__")).count(), 1, "{map}");
+        assert_eq!(map.matches(&format!("user__Pod__a__p --> {memory}\n")).count(), 1, "{map}");
+        assert_eq!(map.matches(&format!("{memory} -->|\"no TLS\"| host__")).count(), 1, "{map}");
     }
 }
 
@@ -253,29 +195,14 @@ fn a_map_of_more_than_sixty_boxes_is_a_table_whose_names_stay_in_comments() {
         let objects: Vec<_> = (0..60).map(agent).chain([memory]).collect();
         let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
         let scratch = Scratch::with(&[("objects.json", &list.to_string())]);
-        for (format, heads, comment, last) in [
-            (
-                "dot",
-                &["digraph memory {", "  note [shape=plaintext, label=\"the map has 6"][..],
-                "  //",
-                Some("}"),
-            ),
-            ("mermaid", &["flowchart LR", "  note[\"the map has 6"], "  %%", None),
-        ] {
-            let map = scratch.out(&["map", "-o", format]);
-            let mut lines = map.lines();
-            for head in heads {
-                assert!(lines.next().is_some_and(|line| line.starts_with(head)), "{text}: {map}");
-            }
-            let (comments, others): (Vec<_>, Vec<_>) = lines.partition(|line| line.starts_with(comment));
-            assert!(comments.len() > 60, "{text}: {map}");
-            assert_eq!(others.first().copied(), last, "{text}: {map}");
-            let directive = map.matches("%%").count() > comments.len();
-            assert!(
-                format == "dot" || !(directive || map.contains('`') || map.contains('<')),
-                "{text}: {map}"
-            );
-        }
+        let map = scratch.out(&["map", "-o", "mermaid"]);
+        let comments =
+            map.strip_prefix("flowchart LR\n  note[\"the map has 6").and_then(|map| map.split_once('\n'));
+        let (_, comments) = comments.expect(&map);
+        assert!(comments.lines().count() > 60, "{text}: {map}");
+        assert!(comments.lines().all(|line| line.starts_with("  %%")), "{text}: {map}");
+        let directive = map.matches("%%").count() > comments.lines().count();
+        assert!(!(directive || map.contains('`') || map.contains('<')), "{text}: {map}");
     }
 }
 
@@ -286,12 +213,11 @@ fn sixty_boxes_are_a_picture_and_a_part_of_more_is_too() {
     };
     let sixty: String = (0..60).map(|number| memory(number, "team-a")).collect();
     let scratch = Scratch::with(&[("a.yaml", &sixty), ("b.yaml", &memory(60, "team-b"))]);
-    for (format, node) in [("dot", "[shape=box, "), ("mermaid", "[\"ArkMemory m")] {
-        let count = |arguments: &[&str]| {
-            scratch.out(&[&["map", "-o", format], arguments].concat()).matches(node).count()
-        };
-        assert_eq!(count(&["a.yaml"]), 60);
-        assert_eq!(count(&["."]), 0);
-        assert_eq!(count(&[".", "--namespace", "team-b"]), 1);
-    }
+    let count = |arguments: &[&str]| {
+        let map = scratch.out(&[&["map", "-o", "mermaid"], arguments].concat());
+        map.matches("[\"ArkMemory m").count()
+    };
+    assert_eq!(count(&["a.yaml"]), 60);
+    assert_eq!(count(&["."]), 0);
+    assert_eq!(count(&[".", "--namespace", "team-b"]), 1);
 }

@@ -434,9 +434,13 @@ fn denies_what_the_branch_broke() {
         assert!(checked.tells("./other.yaml:4:53: note", ""), "{:?}", checked.findings);
     };
     repository.write("memory.yaml", &memory("notes-cache", "a"));
-    said("broken by this branch: ArkMemory \"notes-short\" is now \"notes-cache\"");
+    said("broken by this branch: ArkMemory \"notes-short\" is gone from memory.yaml");
+    // The state has the name too.
+    let checked = repository.check(&["--base", "main", "agent.yaml", "--with", "."]);
+    let gone = "broken by this branch: ArkMemory \"notes-short\" is gone from memory.yaml";
+    assert!(checked.tells("agent.yaml:4:", gone), "{:?}", checked.findings);
     repository.write("memory.yaml", &memory("notes-short", "b"));
-    said("broken by this branch: ArkMemory \"notes-short\" is now in namespace \"b\"");
+    said("broken by this branch: ArkMemory \"notes-short\" is gone from memory.yaml");
     fs::remove_file(repository.path.join("memory.yaml")).expect("is there");
     said("broken by this branch: ArkMemory \"notes-short\" is gone with memory.yaml");
     repository.write("memory.yaml", &memory("notes-short", "a"));
@@ -452,7 +456,7 @@ fn denies_what_the_branch_broke() {
     repository.write("memory.yaml", &memory("notes-short", "a"));
     repository.write("agent.yaml", &agent("finder", "notes-short"));
     let checked = repository.check(&["--base", "main", "."]);
-    let broken = "broken by this branch: ArkAgent \"scout\" is now \"finder\"";
+    let broken = "broken by this branch: ArkAgent \"scout\" is gone from agent.yaml";
     assert!(checked.tells("./pod.yaml:3:", broken), "{:?}", checked.findings);
 
     repository.write("agent.yaml", &agent("scout", "notes-short"));
@@ -465,9 +469,9 @@ fn denies_what_the_branch_broke() {
     );
 }
 
-/// The pod of an agent needs its Secrets and ConfigMaps, and an object that moved is not a new one.
+/// The pod of an agent needs its agent, and its Secrets and ConfigMaps.
 #[test]
-fn pods_and_moved_objects_break_too() {
+fn what_pods_name_breaks_too() {
     let repository = Repository::new();
     let memory = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: notes, namespace: a}\n\
                   spec: {backend: in-context}\n";
@@ -490,65 +494,11 @@ fn pods_and_moved_objects_break_too() {
     };
     repository.write("prompts.yaml", &prompts.replace("prompts", "texts"));
     let broken = "[memgate/reference-broken] spec.template.spec.containers[0].envFrom[0].configMapRef.name: ConfigMap \
-                  \"prompts\" not found in namespace \"a\"; broken by this branch: ConfigMap \"prompts\" is now \"texts\"";
+                  \"prompts\" not found in namespace \"a\"; broken by this branch: ConfigMap \"prompts\" is gone from prompts.yaml";
     expect("./pods.yaml:8:", broken);
     repository.write("prompts.yaml", prompts);
     repository.write("agent.yaml", &agent.replace("namespace: a", "namespace: b"));
-    expect(
-        "./agent.yaml:4:",
-        "broken by this branch: it named ArkMemory \"notes\" in namespace \"a\" before",
-    );
-    expect("./pods.yaml:7:", "broken by this branch: ArkAgent \"scout\" is now in namespace \"b\"");
-}
-
-/// Several new objects may be the old one: a similar name counts, then content, file, and first word.
-#[test]
-fn the_likely_new_name_is_said() {
-    let memory = |name: &str, backend: &str| {
-        format!(
-            "---\napiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {{name: {name}, namespace: a}}\n\
-             spec: {{backend: {backend}}}\n"
-        )
-    };
-    let agent = |name: &str, namespace: &str| {
-        format!(
-            "apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata: {{name: {name}, namespace: {namespace}}}\n\
-             spec: {{model: m, systemPrompt: p, memoryRef: {{name: notes-short}}}}\n"
-        )
-    };
-    let repository = Repository::new();
-    repository.write("memory.yaml", &memory("notes-short", "in-context"));
-    repository.write("agent.yaml", &agent("scout", "a"));
-    repository.write("kept.yaml", &memory("kept", "in-context"));
-    repository.commit();
-    repository.git(&["checkout", "--quiet", "-b", "feature"]);
-    let expect = |options: &[&str], file: &str, part: &str| {
-        let checked = repository.check(&[&["--base", "main"], options].concat());
-        assert_eq!(checked.code, Some(1), "{part}: {:?} {}", checked.findings, checked.stderr);
-        assert!(checked.tells(file, part), "{part}: {:?}", checked.findings);
-    };
-    let redis = "redis, redis: {secretRef: {name: x}}";
-    for (here, elsewhere, expected) in [
-        ([("notes-shor", redis), ("log", "in-context")], ("x", redis), "is now \"notes-shor\""),
-        ([("log", "in-context"), ("x", redis)], ("other", redis), "is now \"log\""),
-        ([("log", redis), ("kept-2", redis)], ("cache", "in-context"), "is now \"cache\""),
-        ([("log", redis), ("log", redis)], ("cache", redis), "is now \"log\""),
-        ([("notes-cache", redis), ("x", redis)], ("other", redis), "is now \"notes-cache\""),
-        ([("log", redis), ("x", redis)], ("other", redis), "is gone from memory.yaml"),
-    ] {
-        repository.write("memory.yaml", &here.map(|(name, backend)| memory(name, backend)).concat());
-        repository.write("new.yaml", &memory(elsewhere.0, elsewhere.1));
-        expect(
-            &["."],
-            "./agent.yaml:4:",
-            &format!("broken by this branch: ArkMemory \"notes-short\" {expected}"),
-        );
-        // The state has the name too.
-        expect(&["agent.yaml", "--with", "."], "agent.yaml:4:", expected);
-    }
-    // One that is called otherwise is not a new one.
-    repository.write("agent.yaml", &agent("finder", "a"));
-    expect(&["."], "./agent.yaml:4:", "broken by this branch");
+    expect("./pods.yaml:7:", "broken by this branch: ArkAgent \"scout\" is gone from agent.yaml");
 }
 
 /// A Secret without its key, or without the object that makes it, is broken; what cannot be read may still be there.
@@ -592,7 +542,7 @@ fn keys_and_made_objects_break_too() {
     expect("./held.yaml:4:", "it named Secret \"url\" before");
     repository.write("held.yaml", &memory.replace("NAME", "url").replace("notes", "held"));
     repository.write("external.yaml", &external("other"));
-    expect("./made.yaml:4:", "Secret \"made\" is now \"other\"");
+    expect("./made.yaml:4:", "Secret \"made\" is gone from external.yaml");
     fs::remove_file(repository.path.join("external.yaml")).expect("is there");
     expect("./made.yaml:4:", "Secret \"made\" is gone with external.yaml");
     repository.write("external.yaml", &external("made"));

@@ -42,7 +42,6 @@ const COMMANDS: [&str; 26] = [
     "view FILE",
     "view --with FILE FILE",
     "map FILE",
-    "map -o dot FILE",
     "map -o mermaid FILE",
     "test FILE",
     "test -o json FILE",
@@ -51,7 +50,7 @@ const COMMANDS: [&str; 26] = [
 ];
 
 /// The commands that judge by a policy, whose findings quote the wrong values.
-const JUDGED: [&str; 15] = [
+const JUDGED: [&str; 14] = [
     "check -o text --policy policy.json FILE",
     "check -o json --policy policy.json FILE",
     "check -o sarif --policy policy.json FILE",

@@ -197,7 +197,7 @@ fn edits(mut a: Chars<'_>, mut b: Chars<'_>, most: usize) -> Option<usize> {
 }
 
 /// How such an end begins.
-pub const DID_YOU_MEAN: &str = "; did you mean ";
+const DID_YOU_MEAN: &str = "; did you mean ";
 
 /// The end of a message that suggests `candidate`; empty for `None`.
 pub fn did_you_mean(candidate: Option<&str>) -> String {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::layout::shown;
+use crate::layout::name_of;
 use crate::object_name::object_ref;
 use crate::paths::{Roots, normal};
 use crate::report::ObjectRef;
@@ -193,7 +193,8 @@ fn read(
     let object_ref = object_ref(document, None, &mut RecurringTexts::default());
     let title = format!("Kustomization {}", named(document));
     let namespace = target.filter(|_| wrong.is_none()).map(str::to_owned);
-    let place_of = format!("{title}, {}:{}", shown(&normal(file)), document.span().line);
+    let (of_file, _) = place(document, &Pointer::root());
+    let place_of = format!("{title}, {}", name_of(&normal(Path::new(of_file.name()))));
     let mut assignment = Assignment {
         title,
         place: place_of,

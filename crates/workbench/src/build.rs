@@ -220,8 +220,9 @@ fn readable(why: &str, unit: &Unit, work: &Path) -> String {
     let text = serde_json::from_str::<String>(why);
     let why = text.as_deref().unwrap_or_else(|_| why.trim_start_matches("<; ").trim_end_matches("; >"));
     let why = why.trim_start_matches("Error: ");
-    let own = format!("recursed accumulation of path '{}': ", unit.directory.display());
-    let why = why.split_once(&own).map_or(why, |(_, rest)| rest);
+    let own = ["recursed accumulation of path", "couldn't make target for path"];
+    let own = own.map(|words| format!("{words} '{}': ", unit.directory.display()));
+    let why = own.iter().find_map(|own| Some(why.split_once(own.as_str())?.1)).unwrap_or(why);
     let why = why.replace("; Use --debug flag to render out invalid YAML", "");
     let here = format!("{}/", normal(Path::new(".")).display());
     let real = fs::canonicalize(".").map(|real| format!("{}/", real.display())).unwrap_or_default();

@@ -1,10 +1,7 @@
 //! What is compared of two commits: the objects of their files, and what these refer to.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
-
-use serde_json::Value;
 
 use crate::judged_by::Standing;
 use crate::places::Places;
@@ -69,34 +66,12 @@ impl NamingField {
     }
 }
 
-/// Where an object stands, and a hash of all of it but its metadata: a renamed one often keeps both.
-#[derive(Debug)]
-pub(crate) struct ObjectText {
-    pub(crate) file: Arc<str>,
-    pub(crate) content: u64,
-}
-
-impl ObjectText {
-    /// One that another object in this file makes.
-    pub(crate) fn made_in(file: &Arc<str>) -> Self {
-        Self { file: Arc::clone(file), content: 0 }
-    }
-
-    pub(crate) fn new(file: &str, object: &Value) -> Self {
-        let mut hasher = DefaultHasher::new();
-        for (key, value) in object.as_object().into_iter().flatten().filter(|(key, _)| *key != "metadata") {
-            (key, value.to_string()).hash(&mut hasher);
-        }
-        Self { file: file.into(), content: hasher.finish() }
-    }
-}
-
 /// What the objects of files refer to, and which objects there are.
 #[derive(Debug, Default)]
 pub struct References {
     pub(crate) fields: Vec<NamingField>,
-    /// The objects of the files, those of the state and those that others make too.
-    pub(crate) objects: BTreeMap<Target, ObjectText>,
+    /// The objects of the files, those of the state and those that others make too, each with its file.
+    pub(crate) objects: BTreeMap<Target, Arc<str>>,
 }
 
 /// The words of a text that may be names.
@@ -161,8 +136,6 @@ pub(crate) struct BrokenField {
 /// What became of what a reference named at the base, in words.
 #[derive(Debug, Clone)]
 pub(crate) enum Fate {
-    /// Its new name or namespace is known.
-    Moved(String),
     /// It is gone, or the reference is another one.
     Gone(String),
     /// It stood in a file that cannot be read now.

@@ -3,7 +3,7 @@
 //! A finding carries its fix, and `manifest::fix` makes it. Findings that a comment or the base turned into
 //! notes are not fixed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
@@ -68,22 +68,20 @@ pub fn fix_in_rounds(
     is_chosen: impl Fn(&FixedFile) -> bool,
 ) -> Result<(FixedTexts, Option<Checked>), Error> {
     let (mut fixed, mut after) = (FixedTexts::default(), None);
-    let is_rendered = |name: &str| before.inputs.origins.rendered.contains_key(name);
-    // helm and kustomize do not see the corrected texts, so what they printed is corrected too. An object for which that cannot
-    // be done is not like its files any more.
-    let mut departed = Departed::new();
     for _ in 0..max_rounds {
-        let all = fix_all(after.as_ref().unwrap_or(before), &mut departed);
-        let (rendered, mut round): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|file| is_rendered(file.source.name()));
-        round.retain(&is_chosen);
+        // The tools read the files on disk, so what is built is the same again, and so are the fixes in its files.
+        let is_new = |file: &FixedFile| {
+            let is_plain = || before.inputs.sources.iter().any(|it| it.name() == file.source.name());
+            !fixed.contains_key(file.source.name()) || is_plain()
+        };
+        let mut round = fix_all(after.as_ref().unwrap_or(before));
+        round.retain(|file| is_new(file) && is_chosen(file));
         if round.is_empty() {
             break;
         }
-        add_round(&mut fixed, round.into_iter().chain(rendered));
+        add_round(&mut fixed, round);
         after = Some(judged_with(run, &fixed)?);
     }
-    fixed.retain(|name, _| !is_rendered(name));
     Ok((fixed, after))
 }
 
@@ -142,33 +140,21 @@ struct SourceFixes<'c> {
     source: &'c Arc<Source>,
     fixed: Fixed,
     findings: Vec<Vec<FindingKey>>,
-    /// The documents with a fix that was not made.
-    not_whole: Vec<usize>,
 }
-
-/// Documents that were printed and cannot be corrected whole, by the names of their sources.
-type Departed = BTreeSet<(String, usize)>;
 
 /// Identifies a finding by the addresses of it and of its object: equal objects share their findings.
 type FindingKey = (*const ObjectRef, *const Finding);
 
-/// The fixes of every source with any, in the order of the inputs. Those for rendered objects are made in the files from which
-/// these come and in what was printed, except for what `departed` from its files.
-fn fixes<'c>(checked: &'c Checked, departed: &Departed) -> Vec<SourceFixes<'c>> {
+/// The fixes of every source with any, in the order of the inputs. Those for built objects are made in the files from which these
+/// come.
+fn fixes(checked: &Checked) -> Vec<SourceFixes<'_>> {
     type OfSource<'c> = (Vec<TextFix<'c>>, Vec<Vec<FindingKey>>);
     let mut by_source: BTreeMap<*const Source, OfSource<'_>> = BTreeMap::new();
     let mut seen = BTreeMap::new();
-    let is_fixed = |it: &&Decided| {
-        let place = &it.object.place;
-        departed.is_empty() || !departed.contains(&(place.source().name().to_owned(), place.index()))
-    };
-    let decided = checked.decided.iter().filter(is_fixed);
-    let all = decided.flat_map(|decided| fixes_by_finding(decided, ONLY_ONE));
-    let all = all.flat_map(|(key, fix, printed)| printed.into_iter().chain([fix]).map(move |fix| (key, fix)));
-    for (key, fix) in all {
+    for (key, fix) in checked.decided.iter().flat_map(|decided| fixes_by_finding(decided, ONLY_ONE)) {
         let source = Arc::as_ptr(fix.place.source());
         let (fixes, findings) = by_source.entry(source).or_default();
-        // Two sets may have judged the same object, and two overlays objects of the same text.
+        // Two units may have objects of the same text.
         let number = *seen.entry((source, fix.place.start(), fix.pointer.clone())).or_insert(fixes.len());
         if number == fixes.len() {
             fixes.push(fix);
@@ -181,21 +167,14 @@ fn fixes<'c>(checked: &'c Checked, departed: &Departed) -> Vec<SourceFixes<'c>> 
         let (wanted, findings) = by_source.remove(&Arc::as_ptr(source))?;
         last.is_now(wanted.first()?.place);
         let fixed = fix(source, &wanted);
-        let not_made = wanted.iter().zip(&fixed.made).filter(|(_, made)| made.is_none());
-        let not_whole = not_made.map(|(wanted, _)| wanted.place.index()).collect();
-        Some(SourceFixes { source, fixed, findings, not_whole })
+        Some(SourceFixes { source, fixed, findings })
     };
     checked.inputs.sources.iter().chain(checked.inputs.origins.traced()).filter_map(fixed).collect()
 }
 
-/// Every text with a fix, in the order of the inputs. What was printed and cannot be corrected whole is among `departed` then.
-fn fix_all(checked: &Checked, departed: &mut Departed) -> Vec<FixedFile> {
-    let all = fixes(checked, departed);
-    for SourceFixes { source, not_whole, .. } in &all {
-        if checked.inputs.origins.rendered.contains_key(source.name()) {
-            departed.extend(not_whole.iter().map(|index| (source.name().to_owned(), *index)));
-        }
-    }
+/// Every text with a fix, in the order of the inputs.
+fn fix_all(checked: &Checked) -> Vec<FixedFile> {
+    let all = fixes(checked);
     let file = |SourceFixes { source, fixed: Fixed { text, made }, .. }| {
         let mut changes: Vec<Splice> = made.into_iter().flatten().collect();
         changes.sort_by_key(|change| (change.start, change.end));
@@ -217,15 +196,14 @@ pub fn with_edits<'c>(
     run: Option<&Run>,
     max_rounds: usize,
 ) -> Result<Report<'c>, Error> {
-    let mut first = fixes(checked, &Departed::new());
-    first.retain(|it| !checked.inputs.origins.rendered.contains_key(it.source.name()));
+    let first = fixes(checked);
     if first.iter().all(|it| it.fixed.made.iter().all(Option::is_none)) {
         return Ok(report);
     }
     let files = match run {
         Some(run) => fix_in_rounds(&mut run.clone(), checked, max_rounds, |_| true)?.0,
         None => {
-            let all = fix_all(checked, &mut Departed::new()).into_iter();
+            let all = fix_all(checked).into_iter();
             all.map(|it| (it.source.name().to_owned(), it)).collect()
         }
     };
@@ -280,7 +258,7 @@ pub fn fix_one(
 ) -> Option<FixedFile> {
     let key = key_of(located.object_ref, located.finding);
     let mut wanted = checked.decided.iter().flat_map(|decided| fixes_by_finding(decided, choose));
-    let (_, wanted, _) = wanted.find(|(of, ..)| *of == key)?;
+    let (_, wanted) = wanted.find(|(of, _)| *of == key)?;
     let Fixed { text, made } = fix(source, &[wanted]);
     let changes: Vec<Splice> = made.into_iter().flatten().collect();
     (!changes.is_empty()).then(|| FixedFile { source: Arc::clone(source), text, changes, count: 1 })
@@ -299,12 +277,8 @@ fn key_of(object_ref: &ObjectRef, finding: &Finding) -> FindingKey {
     (std::ptr::from_ref(object_ref), std::ptr::from_ref(finding))
 }
 
-/// Each finding of one object that has a fix of this choice, with the fix where a person would make it, and for a rendered object
-/// the same one in what was printed.
-fn fixes_by_finding(
-    decided: &Decided,
-    choose: ChooseFix,
-) -> impl Iterator<Item = (FindingKey, TextFix<'_>, Option<TextFix<'_>>)> {
+/// Each finding of one object that has a fix of this choice, with the fix where a person would make it.
+fn fixes_by_finding(decided: &Decided, choose: ChooseFix) -> impl Iterator<Item = (FindingKey, TextFix<'_>)> {
     let all = decided.located_findings().filter(|(finding, _)| finding.severity != Severity::Note);
     let is_rendered = decided.object.spots.is_some();
     all.filter_map(move |(finding, pointer)| {
@@ -312,12 +286,6 @@ fn fixes_by_finding(
         // Of a rendered object, only a field that a file has by itself can be changed.
         let standing = decided.object.standing(&pointer);
         let Standing::Field(place, standing_at, key) = standing else { return None };
-        let printed = &decided.object.place;
-        let printed = (!Arc::ptr_eq(printed.source(), place.source())).then(|| TextFix {
-            place: printed,
-            pointer: pointer_of(&fix, pointer),
-            fix: fix.clone(),
-        });
         let (pointer, fix) = match (key, fix) {
             (Some(key), Fix::Rename(name)) => renamed_path(place, key, &name)?,
             (_, fix) => (pointer_of(&fix, standing_at), fix),
@@ -325,7 +293,7 @@ fn fixes_by_finding(
         // A fix says what the text is.
         let is_fixed = place.source().is_shown() || is_rendered;
         let key = key_of(&decided.object.object_ref, finding);
-        is_fixed.then_some((key, TextFix { place, pointer, fix }, printed))
+        is_fixed.then_some((key, TextFix { place, pointer, fix }))
     })
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::assignments::Assignment;
-use crate::compared::{ObjectText, Target};
+use crate::compared::Target;
 use crate::judged_by::{Changes, Standing};
 use crate::neighbours::Neighbours;
 use crate::notices::Notice;
@@ -40,8 +40,8 @@ pub struct Inputs {
     pub snapshot: Snapshot,
     /// The objects of the state of which a later step fills in something.
     pub unfilled: Vec<Unfilled>,
-    /// The objects of the state alone, if their references are compared.
-    pub(crate) state_objects: BTreeMap<Target, ObjectText>,
+    /// The objects of the state alone, each with its file, if their references are compared.
+    pub(crate) state_objects: BTreeMap<Target, Arc<str>>,
     /// What a Flux Kustomization puts into the objects.
     pub(crate) assignment: Option<Arc<Assignment>>,
     /// The kinds and names of the objects from which Kustomizations read values.
@@ -88,8 +88,6 @@ pub struct Inputs {
     pub lowered: BTreeMap<String, usize>,
     /// Exclude globs that matched nothing.
     pub unused_excludes: Vec<String>,
-    /// How many findings of given policies count less because of what only the checked files say.
-    pub weakened: usize,
     /// How many objects of state decisions do not look at, since they have no name and namespace that can be read.
     pub unreadable_state: usize,
     /// The paths of state at whose objects decisions may look.
@@ -156,7 +154,6 @@ impl Inputs {
             switched_off: Vec::new(),
             lowered: BTreeMap::new(),
             unused_excludes: Vec::new(),
-            weakened: 0,
             unreadable_state: 0,
             state_paths: Vec::new(),
             is_partial: false,

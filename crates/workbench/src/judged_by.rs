@@ -25,8 +25,6 @@ pub enum JudgedBy {
     Kept,
     /// Those of the commit that a branch is compared with. Of what it does not have, those of the inputs.
     Reference(Arc<AtReference>),
-    /// The policies of the inputs alone: their exemptions and labels do not count.
-    Policies,
 }
 
 /// What counts at the commit that a branch is compared with, by set of files.
@@ -36,8 +34,6 @@ pub struct AtReference {
     pub name: String,
     /// What counts in each set.
     pub units: BTreeMap<String, Standing>,
-    /// Whether policies and exemptions that it does not have do not count either.
-    pub is_alone: bool,
 }
 
 /// What counts in one unit.
@@ -157,8 +153,6 @@ impl Standings {
                 self.kept.objects.insert(reference, (value.clone(), file()));
                 Counts::Itself
             }
-            JudgedBy::Policies if *reference.kind == MEMORY_POLICY => Counts::Itself,
-            JudgedBy::Policies => Counts::Nothing,
             JudgedBy::Reference(_) => self.as_before(reference, value, file, &settings.policies),
         }
     }
@@ -190,9 +184,6 @@ impl Standings {
             self.changes.later.insert(named(&reference, " (the job gives another one)"));
             return Counts::Nothing;
         }
-        if *reference.kind != NAMESPACE && matches!(&self.by, JudgedBy::Reference(all) if all.is_alone) {
-            return Counts::Nothing;
-        }
         self.changes.new.insert(named(&reference, ""));
         let labels = labels_by_pattern(settings, &reference);
         if labels.is_empty() { Counts::Itself } else { Counts::Instead(with_labels(value, &labels)) }
@@ -206,9 +197,6 @@ impl Standings {
                 (kind, objects.map(|object| object.namespace.to_string()).collect())
             };
             self.kept.in_use = core_kinds(&snapshot.settings).map(of_kind).collect();
-        }
-        if let JudgedBy::Policies = self.by {
-            snapshot.settings.policies.unknown_namespaces.clear();
         }
         let JudgedBy::Reference(all) = std::mem::take(&mut self.by) else { return (self.kept, self.changes) };
         self.changes.reference.clone_from(&all.name);

@@ -19,7 +19,6 @@ use crate::names;
 use crate::notices::{Notice, Notices};
 use crate::object_name::{is_of_no_namespace, object_ref};
 use crate::objects::{Filled, UndecidedObject, is_checked, json_to_check};
-use crate::origins::SourceOrigins;
 use crate::origins::find::SpotsOf;
 use crate::passed_over::{PassedOver, Why, pass_over};
 use crate::paths::{Roots, normal};
@@ -378,7 +377,6 @@ impl<'p> Loading<'p> {
             pass_over_template(source, is_named || is_stdin, &mut self.inputs);
             self.inputs.passed_over.push(PassedOver::template(source));
         }
-        let mut origins = SourceOrigins::new(source);
         let mut is_manifest = is_given && !is_template;
         for mut parsed in parts {
             if is_template {
@@ -403,14 +401,12 @@ impl<'p> Loading<'p> {
                 // A kubeconfig has a kind too.
                 is_manifest |=
                     ["metadata", "items"].iter().any(|field| document.value().get(field).is_some());
-                origins.add(&document);
                 let Inputs { assignment, fallback, .. } = &self.inputs;
                 let filled = fill_in(document, assignment.as_ref(), fallback.as_deref());
                 let names = self.names(&filled.document);
                 self.add_filled(filled, names, is_state)?;
             }
         }
-        self.inputs.origins.add(origins);
         Ok(is_manifest)
     }
 

@@ -6,6 +6,7 @@ use crate::judge::{Checked, Decided, NO_OBJECT_OF_KIND};
 use crate::layout::shown;
 use crate::neighbours::Elsewhere;
 use memgate_model::finding::{Cause, Finding, Severity};
+use memgate_model::object::Reference;
 use memgate_primitives::plain_text::plain;
 
 /// Leaves out what is said because an object is missing that another unit makes. Of one that a file has which no kustomization
@@ -17,18 +18,24 @@ pub(crate) fn apply(checked: &mut Checked) {
     }
     for Decided { admitted, unknown, .. } in &mut checked.decided {
         if !unknown.is_empty() {
-            *unknown = unknown.iter().filter(|it| neighbours.find(number, it).is_none()).cloned().collect();
+            let is_made = |it: &&Reference| matches!(neighbours.find(number, it), Some(Elsewhere::Made));
+            *unknown = unknown.iter().filter(|it| !is_made(it)).cloned().collect();
         }
         if admitted.decision.findings.iter().all(|finding| finding.missing.is_empty()) {
             continue;
         }
         let findings = &mut Arc::make_mut(admitted).decision.findings;
+        let mut not_known = Vec::new();
         let elsewhere = |finding: &Finding| {
             let missing = || finding.missing.iter().find_map(|missing| neighbours.find(number, missing));
             if finding.is_denial() { None } else { missing() }
         };
         findings.retain_mut(|finding| match elsewhere(finding) {
             Some(Elsewhere::Made) => false,
+            Some(Elsewhere::Unknown) => {
+                not_known.extend(finding.missing.first().cloned());
+                false
+            }
             Some(Elsewhere::Unlisted(file)) => {
                 warn(finding, &format!("; {} has it, but no kustomization lists it", plain(&shown(&file))));
                 true
@@ -40,6 +47,7 @@ pub(crate) fn apply(checked: &mut Checked) {
                 true
             }
         });
+        *unknown = unknown.iter().cloned().chain(not_known).collect();
     }
 }
 

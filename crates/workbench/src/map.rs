@@ -33,7 +33,9 @@ fn map_of(inputs: &Inputs, occasion: Occasion<'static>) -> UnitMap {
     for role in Role::ALL {
         views().filter(|(_, view)| view.role == role).for_each(|(object, view)| maker.add(object, view));
     }
-    let (copied, mut memories) = (CopiedSecrets::of(&inputs.origins), maker.finish());
+    let mut memories: Vec<MappedMemory> = maker.memories.into_values().collect();
+    memories.sort_by(|one, two| one.object.cmp(&two.object));
+    let copied = CopiedSecrets::of(&inputs.origins);
     for text in memories.iter_mut().filter(|_| !copied.is_empty()).flat_map(|it| it.facts.texts_mut()) {
         *text = copied.masked(text).into_owned();
     }
@@ -146,15 +148,6 @@ impl<'v> Maker<'v> {
             let object = named(namespace, kind, name);
             MappedMemory { object, family, presence, ..MappedMemory::default() }
         })
-    }
-
-    fn finish(self) -> Vec<MappedMemory> {
-        let mut memories: Vec<MappedMemory> = self.memories.into_values().collect();
-        for memory in &mut memories {
-            memory.is_alone = memory.users.is_empty();
-        }
-        memories.sort_by(|one, two| one.object.cmp(&two.object));
-        memories
     }
 }
 

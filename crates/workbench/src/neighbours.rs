@@ -25,22 +25,24 @@ pub(crate) struct Neighbours {
     parts: Vec<(Arc<BTreeSet<PathBuf>>, Arc<Vec<PathBuf>>)>,
     /// The namespaces of units that were not built.
     unknown: BTreeSet<String>,
-    /// The files of what is not built since it has nothing of ours.
-    others: BTreeSet<PathBuf>,
-    texts: OnceLock<Vec<String>>,
+    /// The files of what is not built since it has nothing of ours, with the namespaces of their kustomizations.
+    others: BTreeMap<PathBuf, Option<String>>,
+    texts: OnceLock<Vec<(String, Option<String>)>>,
 }
 
 /// What is known of an object that a unit lacks.
 pub(crate) enum Elsewhere {
-    /// Another unit makes it, or may make it.
+    /// Another unit makes it.
     Made,
+    /// Something that is not built may make it.
+    Unknown,
     /// A file has it that no kustomization lists.
     Unlisted(PathBuf),
 }
 
 impl Neighbours {
     /// No unit yet; these are the namespaces and files of what is not built.
-    pub(crate) fn new(unknown: BTreeSet<String>, others: BTreeSet<PathBuf>) -> Self {
+    pub(crate) fn new(unknown: BTreeSet<String>, others: BTreeMap<PathBuf, Option<String>>) -> Self {
         Self { unknown, others, ..Self::default() }
     }
 
@@ -98,8 +100,11 @@ impl Neighbours {
         let makers = self.makers.get(&(kind.to_owned(), namespace.to_owned(), name.to_owned()));
         let is_made =
             makers.into_iter().flatten().any(|other| *other != number && self.are_apart(number, *other));
-        let may_be = || is_made || self.unknown.contains(namespace) || self.may_make(kind, name);
-        may_be().then_some(Elsewhere::Made)
+        if is_made {
+            return Some(Elsewhere::Made);
+        }
+        (self.unknown.contains(namespace) || self.may_make(kind, namespace, name))
+            .then_some(Elsewhere::Unknown)
     }
 
     /// Whether another unit has objects of the kind of this one, in its namespace.
@@ -109,14 +114,20 @@ impl Neighbours {
     }
 
     /// Whether what is not built may make an object: a file says its name, or a template makes names of its kind.
-    fn may_make(&self, kind: &str, name: &str) -> bool {
-        let read = || {
-            let texts = self.others.iter().filter_map(|path| file(path, DEFAULT_MAX_BYTES).ok());
-            texts.map(|source| source.text().to_owned()).collect()
+    fn may_make(&self, kind: &str, namespace: &str, name: &str) -> bool {
+        let text = |(path, namespace): (&PathBuf, &Option<String>)| {
+            let text = file(path, DEFAULT_MAX_BYTES).ok()?.text().to_owned();
+            Some((text, namespace.clone()))
         };
+        let read = || self.others.iter().filter(|(path, _)| path.is_file()).filter_map(text).collect();
         let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
-        let says = |text: &String| text.split(|c| !is_of_name(c)).any(|word| word == name);
-        let is_template = |text: &String| text.contains("{{") && text.contains(&format!("kind: {kind}"));
-        self.texts.get_or_init(read).iter().any(|text| says(text) || is_template(text))
+        let says = |text: &str| text.split(|c| !is_of_name(c)).any(|word| word == name);
+        let generator = format!("{}Generator", if kind == "ConfigMap" { "configMap" } else { "secret" });
+        let has_kind = |text: &str| text.contains(&format!("kind: {kind}")) || text.contains(&generator);
+        let is_one = |(text, home): &(String, Option<String>)| {
+            let is_here = home.as_ref().is_none_or(|home| home == namespace);
+            is_here && has_kind(text) && (says(text) || text.contains("{{"))
+        };
+        self.texts.get_or_init(read).iter().any(is_one)
     }
 }

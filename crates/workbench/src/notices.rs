@@ -3,7 +3,6 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -63,8 +62,6 @@ struct First {
     place: DocumentPlace,
     /// The bytes of its name, which are looked up at its first repetition, since that parses the file once more.
     name: OnceCell<Span>,
-    /// A hash of the object.
-    hash: u64,
 }
 
 /// Makes notices while files are read.
@@ -191,20 +188,16 @@ impl Notices {
         if document.name().is_empty() || is_hidden || !is_judged && read.is_none() {
             return;
         }
-        let mut hasher = DefaultHasher::new();
-        document.value().hash(&mut hasher);
-        let hash = hasher.finish();
         let ObjectRef { namespace, name: own_name, .. } = object_ref;
         let key = name_hash([group, kind, namespace, own_name]);
         let Some(first) = self.objects.get(&key) else {
             return self
                 .objects
-                .insert(key, First { place: document.place().clone(), name: OnceCell::new(), hash });
+                .insert(key, First { place: document.place().clone(), name: OnceCell::new() });
         };
-        // State that is repeated word for word is the same whichever counts, which is worth a word where a decision reads it.
-        // A Namespace often stands beside each of its parts.
-        let (is_same, read) = (!is_judged && first.hash == hash, read.filter(|it| *it.kind != NAMESPACE));
-        if is_same && read.is_none() {
+        // Of state it is worth a word where a decision reads it. A Namespace often stands beside each of its parts.
+        let read = read.filter(|it| !is_judged && *it.kind != NAMESPACE);
+        if !is_judged && read.is_none() {
             return;
         }
         let name_in = |place: &DocumentPlace| place.locate(&Pointer::new("/metadata/name")).carets(false).0;
@@ -217,7 +210,7 @@ impl Notices {
             related: Some((Arc::clone(first.place.source()), first_name, "here it stands first")),
             ..Notice::new(document.source(), name_in(document.place()), finding)
         };
-        match read.filter(|_| is_same) {
+        match read {
             Some(read) => self.repeated.push((read, notice)),
             None => self.made.push(notice),
         }

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use crate::layout::is_marker;
+use crate::paths::leads_out;
 use crate::plan::Plan;
 use memgate_model::kind::POLICY_KINDS;
 use memgate_model::settings::Settings;
@@ -56,7 +58,8 @@ impl Ours {
         let read = || Some(file).filter(|file| file.is_file()).and_then(|file| plan.source(file).ok());
         known.entry(file.to_owned()).or_insert_with(|| match read() {
             Some(source) => look(source.text(), groups, kinds),
-            None => ([false; 2], BTreeSet::new()),
+            // What a kustomization behind a link out of the repository lists is not known.
+            None => ([is_marker(file) && leads_out(file), false], BTreeSet::new()),
         })
     }
 }
@@ -75,8 +78,14 @@ fn look(text: &str, groups: &BTreeSet<&str>, kinds: &BTreeSet<&str>) -> ([bool; 
             is_open &= version.contains("{{");
         } else if let Some(kind) = value("kind:") {
             has_kind |= kinds.contains(kind);
-        } else if let Some(namespace) = value("namespace:").filter(|it| !it.contains(['{', '$'])) {
-            namespaces.insert(namespace.to_owned());
+        }
+        // Also in braces.
+        for part in line.split("namespace:").skip(1) {
+            let value = part.trim_start().split([',', '}', ' ', '#']).next().unwrap_or_default();
+            let value = value.trim_matches(['"', '\'']);
+            if !value.is_empty() && !value.contains(['{', '$']) {
+                namespaces.insert(value.to_owned());
+            }
         }
     }
     ([is_ours, INSTALLERS.iter().any(|group| text.contains(group))], namespaces)

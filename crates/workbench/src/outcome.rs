@@ -68,7 +68,7 @@ impl FailOn {
             .findings
             .iter()
             .any(|it| NOTES.contains(&it.finding.code) || it.finding.cause == Cause::Unavailable);
-        let is_blind = self.strict && (missed || is_unknown || report.assumed + report.weakened > 0);
+        let is_blind = self.strict && (missed || is_unknown || report.assumed > 0);
         let has_warned = self.warnings && report.count(Severity::Warn) > 0;
         report.denied > 0 || report.count(Severity::Deny) > 0 || has_warned || is_blind
     }
@@ -84,13 +84,6 @@ pub fn notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn) -> Vec<Str
     notes.extend(unknown_note(report));
     if fail_on.strict {
         notes.extend(missed_notes(&report.passed_over));
-    }
-    if report.weakened > 0 {
-        let count = counted(report.weakened, "finding");
-        notes.push(format!(
-            "{count} of --policy assumed: what only the checked files say makes it weaker, such as labels of Namespaces, \
-             exemptions or rules (give them with --with, --policy or flags, or check with --base)"
-        ));
     }
     if report.assumed > 0 {
         let count = counted(report.assumed, "finding");

@@ -37,7 +37,13 @@ pub(crate) fn leads_out(path: &Path) -> bool {
         let around = named.parent().and_then(|parent| fs::canonicalize(around(parent)).ok());
         around.is_some_and(|around| real.starts_with(around))
     };
-    let is_inside = real.starts_with(&home) || !named.starts_with(&home) && beside();
+    // A link of a repository leads out of that one.
+    let is_of_another = named.parent().and_then(root_of).is_some_and(|own| own != home);
+    let is_inside = if is_of_another {
+        beside()
+    } else {
+        real.starts_with(&home) || !named.starts_with(&home) && beside()
+    };
     !is_inside || real.iter().any(|part| part == ".git")
 }
 

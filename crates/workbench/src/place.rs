@@ -8,7 +8,6 @@ use crate::errors::{input_error, location, location_in};
 use crate::judge::{Checked, Decided, InputOrder};
 use crate::notices::{Notice, object_ref};
 use crate::objects::{CheckedObject, has_words};
-use crate::origins::Origins;
 use crate::origins::spot::Standing;
 use crate::passed_over::PassedOver;
 use crate::report::fingerprint::{self, Counter, Fingerprint};
@@ -65,7 +64,6 @@ pub fn report(checked: &Checked) -> Report<'_> {
         unknown,
         unreadable_state: checked.inputs.unreadable_state,
         assumed: decided.iter().map(assumed).sum(),
-        weakened: checked.inputs.weakened,
         left_out: checked.left_out,
         ..Report::default()
     }
@@ -187,9 +185,9 @@ fn in_order(checked: &Checked) -> Vec<LocatedFinding<'_>> {
         match about {
             About::Object(decided) => {
                 last.is_now(&decided.object.place);
-                all.extend(findings(decided, &checked.inputs.origins, &mut elsewhere));
+                all.extend(findings(decided, &mut elsewhere));
             }
-            About::File(notice) => all.push(of_file(notice, checked)),
+            About::File(notice) => all.push(of_file(notice)),
         }
     }
     if !checked.places_of_units.is_empty() || checked.decided.iter().any(|it| it.object.spots.is_some()) {
@@ -270,19 +268,13 @@ fn judged(decided: &Decided) -> JudgedObject<'_> {
 }
 
 /// The findings of one object, in the order of their places.
-fn findings<'r>(
-    decided: &'r Decided,
-    origins: &'r Origins,
-    elsewhere: &mut ElsewhereByFinding<'r>,
-) -> Vec<LocatedFinding<'r>> {
+fn findings<'r>(decided: &'r Decided, elsewhere: &mut ElsewhereByFinding<'r>) -> Vec<LocatedFinding<'r>> {
     let object = &decided.object;
-    let source_file = origins.source_file(object.place.source(), || object.place.start());
-    let source_file = source_file.filter(|_| object.spots.is_none());
     let mut located: Vec<_> = decided
         .located_findings()
         .map(|(finding, pointer)| {
             let others = elsewhere.remove(&std::ptr::from_ref(finding)).unwrap_or_default();
-            locate(object, finding, pointer, source_file, others)
+            locate(object, finding, pointer, others)
         })
         .collect();
     located.sort_by_key(|located| (located.location.file, located.location.start));
@@ -293,7 +285,6 @@ fn locate<'r>(
     object: &'r CheckedObject,
     finding: &'r Finding,
     pointer: Pointer,
-    source_file: Option<&'r str>,
     others: Vec<Related<'r>>,
 ) -> LocatedFinding<'r> {
     let standing = object.standing(&pointer);
@@ -323,7 +314,6 @@ fn locate<'r>(
         namespaces: Vec::new(),
         in_others: Vec::new(),
         location,
-        source_file,
         related,
         fingerprint: Fingerprint::default(),
         edits: Vec::new(),
@@ -337,7 +327,7 @@ fn location_of<'r>(standing: &Standing<'r>, span: Span) -> FileLocation<'r> {
     }
 }
 
-fn of_file<'r>(notice: &'r Notice, checked: &'r Checked) -> LocatedFinding<'r> {
+fn of_file(notice: &Notice) -> LocatedFinding<'_> {
     let related = notice.related.as_ref().map(|(source, span, label)| Related {
         location: location(source, *span),
         label: (*label).to_owned(),
@@ -351,7 +341,6 @@ fn of_file<'r>(notice: &'r Notice, checked: &'r Checked) -> LocatedFinding<'r> {
         namespaces: Vec::new(),
         in_others: Vec::new(),
         location: location(&notice.source, notice.span),
-        source_file: checked.inputs.origins.source_file(&notice.source, || notice.span.start),
         related: related.into_iter().collect(),
         fingerprint: Fingerprint::default(),
         edits: Vec::new(),

@@ -177,8 +177,13 @@ impl Reader<'_, '_> {
         let values = self.plan.builder.iter().flat_map(|builder| &builder.values);
         let is_values = values.into_iter().any(|(_, file)| normal(file) == normal(path));
         let layout = &self.found.layout;
-        let is_part =
-            is_values || if self.keeps_parts { layout.is_input(path) } else { layout.is_part(path) };
+        let is_part = is_values
+            || if self.keeps_parts || open.is_none() && !self.open.is_empty() {
+                // In an editor a base is state, however it is applied.
+                layout.is_input(path)
+            } else {
+                layout.is_part(path)
+            };
         if is_part && open.is_none() || !self.read_files.insert(real) {
             return;
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::compared::{NamingField, ObjectText, Presence, References, Target};
+use crate::compared::{NamingField, Presence, References, Target};
 use crate::inputs::Inputs;
 use crate::load::objects_in;
 use crate::object_name::object_ref;
@@ -78,13 +78,13 @@ pub(crate) fn references(inputs: &mut Inputs, files: &mut Files) -> References {
         || inputs.sources.iter().flat_map(|source| objects_in(source, inputs)).map(|(document, _)| document);
     for document in objects() {
         let ObjectRef { kind, namespace, name, .. } = named(&document, &mut texts);
-        let text = ObjectText::new(&file_of(document.place(), &inputs.origins, files), document.value());
+        let file: Arc<str> = file_of(document.place(), &inputs.origins, files).into();
         // An object with a number that cannot be read is denied.
         for made in made(&inputs.snapshot.settings, document.value()).unwrap_or_default() {
             let target = Target::new(made.kind.kind, &made.namespace, &made.name);
-            all.objects.entry(target).or_insert_with(|| ObjectText::made_in(&text.file));
+            all.objects.entry(target).or_insert_with(|| Arc::clone(&file));
         }
-        all.objects.insert(Target::new(&kind, &namespace, &name), text);
+        all.objects.insert(Target::new(&kind, &namespace, &name), file);
     }
     for document in objects() {
         let user = named(&document, &mut texts);

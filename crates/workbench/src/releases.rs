@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::layout::shown;
+use crate::layout::{name_of, shown};
 use crate::paths::{Roots, normal};
 use memgate_core::state::makers::applications;
 use memgate_manifest::document::embedded::Embedded;
 use memgate_manifest::document::{Document, parse_parts, values};
 use memgate_manifest::place::DocumentPlace;
-use memgate_manifest::source::{Source, Span};
+use memgate_manifest::source::Source;
 use memgate_primitives::name::{is_dns_label, is_dns_subdomain};
 use memgate_primitives::plain_text::shown_name;
 use memgate_primitives::pointer::Pointer;
@@ -105,7 +105,7 @@ impl Releases {
             let parts = may_be_one.flat_map(|(source, _)| parse_parts(source));
             let is_one = |it: &Document| it.group().is_empty() && it.kind() == "ConfigMap";
             let config_maps = parts.flat_map(|parsed| parsed.documents).filter(is_one);
-            releases.config_maps.extend(config_maps.map(|it| (name_of(&it), it)));
+            releases.config_maps.extend(config_maps.map(|it| (own_name(&it), it)));
         }
         let may_have = |text: &str| [FLUX, ARGO_CD].iter().any(|group| text.contains(group));
         for (source, file) in texts.iter().filter(|(source, _)| may_have(source.text())) {
@@ -165,7 +165,7 @@ impl Releases {
     fn values_from(&self, release: &Document, entry: &Value) -> Option<Layer> {
         let field = |name| entry.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
         let name = field("name").filter(|_| field("kind") == Some("ConfigMap"))?;
-        let (namespace, _) = name_of(release);
+        let (namespace, _) = own_name(release);
         let config_map = self.config_maps.get(&(namespace, name.to_owned()))?;
         let at = Pointer::new("/data").key(field("valuesKey").unwrap_or("values.yaml"));
         let Some(path) = field("targetPath") else { return embedded_text(config_map, at) };
@@ -240,15 +240,16 @@ impl Releases {
 /// The object that installs a chart, and its place, in words. Of several charts that it installs it says which one.
 fn place_of((document, field): (&Document, &Pointer)) -> String {
     let namespace = document.namespace().map(|it| format!("{}/", shown_name(it))).unwrap_or_default();
-    let file = document.source().name().trim_matches(['<', '>']).trim_start_matches("./");
-    let Span { line, column, .. } = document.locate(&Pointer::root()).caret;
+    let file = document.source().name();
+    let built = file.strip_prefix('<').and_then(|file| file.strip_suffix('>'));
+    let file = built.map_or_else(|| name_of(&normal(Path::new(file))), str::to_owned);
     let of_several = field.tokens().nth(2).map(|_| format!(", {}", field.field())).unwrap_or_default();
     let (kind, name) = (document.kind(), shown_name(document.name()));
-    format!("{kind} {namespace}{name}, {file}:{line}:{column}{of_several}")
+    format!("{kind} {namespace}{name}, {file}{of_several}")
 }
 
 /// The namespace and the name of an object.
-fn name_of(document: &Document) -> (String, String) {
+fn own_name(document: &Document) -> (String, String) {
     (document.namespace().unwrap_or_default().to_owned(), document.name().to_owned())
 }
 

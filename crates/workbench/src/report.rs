@@ -111,8 +111,6 @@ pub struct Report<'a> {
     pub shown: Shown,
     /// How many findings depend on labels of Namespaces that are not known.
     pub assumed: usize,
-    /// How many findings of given policies count less because of what only the checked files say.
-    pub weakened: usize,
     /// What the page of `-o html` shows beside all this.
     pub page: Option<Page<'a>>,
     /// The map of memory at the base of a branch, and of the branch, if `-o markdown` shows what changes.
@@ -169,8 +167,6 @@ pub struct LocatedFinding<'a> {
     pub in_others: Vec<Self>,
     /// The place in the file.
     pub location: FileLocation<'a>,
-    /// The file that the object was rendered from; its line is not known.
-    pub source_file: Option<&'a str>,
     /// Other locations of the finding, the nearest first: the field that contradicts this one, fields of other objects,
     /// and the anchor of an alias.
     pub related: Vec<Related<'a>>,
@@ -522,7 +518,7 @@ impl<'a> Report<'a> {
             let counts = [
                 (self.with_status(PolicyStatus::Exempt), "exempted"),
                 (self.with_status(PolicyStatus::Unknown), "not judged"),
-                (self.assumed + self.weakened, "assumed"),
+                (self.assumed, "assumed"),
             ];
             for (count, words) in counts.into_iter().filter(|(count, _)| *count > 0) {
                 let _ = write!(line, ", {count} {words}");

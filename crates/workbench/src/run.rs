@@ -9,7 +9,6 @@ use crate::ignore;
 use crate::ignored_codes::IgnoredCodes;
 use crate::inputs::Inputs;
 use crate::judge::{Checked, Decided, WITHOUT_EFFECT, check, is_departed_note};
-use crate::judged_by::JudgedBy;
 use crate::load::{Error, each_unit};
 use crate::made_elsewhere;
 use crate::map::map_if_wanted;
@@ -17,19 +16,14 @@ use crate::notices::Notice;
 use crate::parts;
 use crate::passed_over::pass_over;
 use crate::plan::Plan;
-use crate::policy_files::{PolicyOrigin, replaced};
+use crate::policy_files::replaced;
 use crate::references::references;
-use crate::report::ObjectRef;
-use crate::rules::Rules;
 use crate::trace::trace;
 use memgate_manifest::source::Source;
 use memgate_model::elsewhere::Elsewhere;
-use memgate_model::finding::{Finding, Relation, Severity};
-use memgate_model::kind::MEMORY_POLICY;
-use memgate_model::object::Reference;
+use memgate_model::finding::{Finding, Relation};
 use memgate_model::policy::Policies;
 use memgate_model::request::Occasion;
-use memgate_primitives::pointer::Pointer;
 
 /// What a command or the editor judges, at which point and time.
 #[derive(Debug, Clone)]
@@ -151,67 +145,6 @@ fn tell_follows(all: &mut [Decided]) {
         }
     }
     all.iter_mut().for_each(Decided::tell_users);
-}
-
-/// What `judge` makes of a run; with `weighs` it also counts the findings of given policies that the checked files weaken.
-///
-/// # Errors
-/// Those of [`load()`](crate::load::load()).
-pub fn weighed(
-    run: &mut Run,
-    weighs: bool,
-    judge: impl FnOnce(&Run) -> Result<Checked, Error>,
-) -> Result<Checked, Error> {
-    if !weighs || run.plan.policies.is_empty() {
-        return judge(run);
-    }
-    run.plan.keep_stdin();
-    let mut checked = judge(run)?;
-    checked.inputs.weakened = weakened(run, &checked)?;
-    Ok(checked)
-}
-
-/// How many findings of the policies that were given beside the inputs count less because of what only the inputs say:
-/// labels of Namespaces, exemptions, and the rules of the repository.
-///
-/// # Errors
-/// Those of [`load()`](crate::load::load()).
-fn weakened(Run { plan, occasion }: &Run, checked: &Checked) -> Result<usize, Error> {
-    let judged_by = JudgedBy::Policies;
-    let alone = Plan { judged_by, rules: Rules::default(), wants_map: false, ..plan.clone() };
-    let alone = judged(&Run { plan: alone, occasion: *occasion })?;
-    let is_given = |policy: &str| {
-        let (kind, name) = (&MEMORY_POLICY, policy.to_owned());
-        let policy = Reference { kind, namespace: String::new(), name };
-        alone.inputs.policies.origin(&policy) == Some(PolicyOrigin::Policies)
-    };
-    let mut now: BTreeMap<_, Vec<Severity>> = BTreeMap::new();
-    for (key, severity) in of_policies(checked, &|_| true) {
-        now.entry(key).or_default().push(severity);
-    }
-    let mut count = 0;
-    for (key, severity) in of_policies(&alone, &is_given).filter(|(_, it)| *it != Severity::Note) {
-        let mut same = now.get_mut(&key).into_iter().flatten();
-        match same.find(|it| **it >= severity) {
-            // It stands for one finding.
-            Some(found) => *found = Severity::Note,
-            None => count += 1,
-        }
-    }
-    Ok(count)
-}
-
-/// The findings of some policies, each with its severity.
-fn of_policies<'c>(
-    checked: &'c Checked,
-    is_one: &'c impl Fn(&str) -> bool,
-) -> impl Iterator<Item = ((&'c ObjectRef, Pointer, &'c str), Severity)> {
-    let located = checked.decided.iter().flat_map(|decided| {
-        decided.located_findings().map(move |(finding, at)| (&decided.object.object_ref, finding, at))
-    });
-    let is_one = |finding: &Finding| finding.policy.as_ref().is_some_and(|it| is_one(&it.rule.policy));
-    let located = located.filter(move |(_, finding, _)| is_one(finding));
-    located.map(|(object, finding, at)| ((object, at, finding.code_name()), finding.severity))
 }
 
 /// Judges stored objects by the policies of the inputs, and by those that were given beside them.

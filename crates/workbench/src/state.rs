@@ -4,7 +4,7 @@ use std::io::Read;
 
 use serde_json::Value;
 
-use crate::compared::{Comparison, ObjectText, Target};
+use crate::compared::{Comparison, Target};
 use crate::errors::error_at;
 use crate::inputs::{Inputs, Unfilled};
 use crate::judged_by::{Counts, JudgedBy, Standings};
@@ -154,8 +154,8 @@ impl Loading<'_> {
             && let Some(Reference { kind, namespace, name }) = state::reference(settings, value)
         {
             let mut spots = SpotsOf { origins, files };
-            let text = ObjectText::new(spots.of(document, &Pointer::root()).source().name(), value);
-            state_objects.insert(Target::new(kind.kind, &namespace, &name), text);
+            let file = spots.of(document, &Pointer::root()).source().name().into();
+            state_objects.insert(Target::new(kind.kind, &namespace, &name), file);
         }
         if let Some(installations) = installations(settings, value) {
             let file = SpotsOf { origins, files }.file(document.source());

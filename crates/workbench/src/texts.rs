@@ -49,8 +49,8 @@ pub fn file(path: &Path, max_bytes: usize) -> Result<Source, Error> {
 }
 
 /// Why such a link is refused.
-const LINKED: &str = "this is a link that leads out of the repository, and what it leads to would be shown; name the \
-                                 file itself";
+const LINKED: &str = "this is a link that leads out of the repository, and what it leads to would be shown; name what it \
+                      leads to";
 
 /// Reads a file.
 pub type ReadFile<'r> = &'r dyn Fn(&Path) -> Result<Source, Error>;

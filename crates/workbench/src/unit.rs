@@ -18,7 +18,7 @@ use memgate_manifest::document::Document;
 const MOST_SOURCES: usize = 20_000;
 
 /// What is built on its own, or files to which Flux gives values.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Unit {
     /// The program that builds it.
     pub(crate) tool: Option<Tool>,

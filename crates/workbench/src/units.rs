@@ -11,11 +11,13 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::assignments::{Assignment, Assignments};
+use crate::assignments::Assignments;
 use crate::build::{Builder, Output, build};
 use crate::in_order;
 use crate::layout::{Layout, Reach, Tool, Top, is_marker, name_of, shown};
 use crate::neighbours::Neighbours;
+use crate::origins::Origins;
+use crate::origins::find::SpotsOf;
 use crate::ours::Ours;
 use crate::paths::normal;
 use crate::plan::Plan;
@@ -107,12 +109,12 @@ pub(crate) struct Units {
     /// The programs that built, with their versions.
     pub(crate) tools: BTreeSet<String>,
     pub(crate) assignments: Assignments,
-    pub(crate) releases: Vec<(PathBuf, Release)>,
     pub(crate) layout: Layout,
     /// The namespaces of what was not built.
     pub(crate) unknown: BTreeSet<String>,
-    /// The files and directories of what is not built since it has nothing of ours.
-    others: BTreeSet<PathBuf>,
+    /// The files of what is not built since it has nothing of ours, with the namespaces of their kustomizations, and the
+    /// directories of what is not built.
+    others: BTreeMap<PathBuf, Option<String>>,
     left: BTreeSet<PathBuf>,
 }
 
@@ -165,19 +167,21 @@ pub(crate) fn build_all(
 
 impl Building<'_> {
     fn run(&mut self, plain: &mut Vec<Arc<Source>>) {
-        let tops = self.tops();
-        let mut reached: BTreeSet<PathBuf> = BTreeSet::new();
-        let read = |path: &Path| self.plan.source(path);
-        let mut wanted = Vec::new();
-        for top in tops {
-            let reach = self.units.layout.reach(&top, &read, self.plan.max_bytes);
+        let (mut reached, mut wanted) = (BTreeSet::new(), Vec::new());
+        for top in self.units.layout.tops() {
+            let reach = self.reach(&top);
+            if !self.is_walked(&top, &reach) {
+                continue;
+            }
             reached.extend(reach.files.iter().cloned());
             let [is_ours, installs] = self.ours.in_files(&reach.files, self.plan);
             if is_ours || installs {
                 wanted.push((top, reach, is_ours));
             } else {
+                let namespace = self.units.layout.kustomization(&top.directory);
+                let namespace = namespace.and_then(|it| it.namespace.clone());
                 self.units.left.insert(top.directory);
-                self.units.others.extend(reach.files);
+                self.units.others.extend(reach.files.into_iter().map(|file| (file, namespace.clone())));
             }
         }
         self.name_unreached(&reached);
@@ -186,54 +190,41 @@ impl Building<'_> {
             // What installs something from elsewhere is judged without being built.
             wanted.clear();
         }
-        let (charts, overlays): (Vec<_>, Vec<_>) =
-            wanted.into_iter().partition(|(top, ..)| top.tool == Tool::Helm);
-        self.build_alone(overlays);
+        let charts = wanted.extract_if(.., |(top, ..)| top.tool == Tool::Helm).collect();
+        self.build_alone(wanted);
         self.build_charts(charts);
         self.assign(plain);
     }
 
-    /// What is built: the tops that the walk found, and those with a part that it found.
-    fn tops(&self) -> Vec<Top> {
-        let layout = &self.units.layout;
-        let read = |path: &Path| self.plan.source(path);
-        let is_walked = |top: &Top| {
-            let below = self.walked.range::<PathBuf, _>(&top.directory..);
-            let mut below = below.take_while(|file| file.starts_with(&top.directory));
-            let has_marker = below.any(|file| file.parent() == Some(&*top.directory) && is_marker(file));
-            has_marker
-                || layout
-                    .reach(top, &read, self.plan.max_bytes)
-                    .files
-                    .iter()
-                    .any(|it| self.walked.contains(it))
-        };
-        layout.tops().into_iter().filter(is_walked).collect()
+    fn reach(&self, top: &Top) -> Reach {
+        self.units.layout.reach(top, &|path: &Path| self.plan.source(path), self.plan.max_bytes)
     }
 
-    fn unit(
-        &self,
-        top: &Top,
-        files: BTreeSet<PathBuf>,
-        directories: Vec<PathBuf>,
-        release: Option<Release>,
-    ) -> Unit {
-        let name = name_of(&top.directory);
-        let is_both = top.tool == Tool::Helm && self.units.layout.kustomization(&top.directory).is_some();
-        let name = if is_both { format!("{name} (chart)") } else { name };
-        let name = match &release {
-            Some(release) => format!("{name} ({})", release.place),
-            None => name,
-        };
+    /// Whether the walk found a top, or a part of it.
+    fn is_walked(&self, top: &Top, reach: &Reach) -> bool {
+        let is_marker = |file: &&PathBuf| file.parent() == Some(&*top.directory) && is_marker(file);
+        let below = self.walked.range::<PathBuf, _>(&top.directory..);
+        let mut below = below.take_while(|file| file.starts_with(&top.directory));
+        below.any(|file| is_marker(&file)) || !reach.files.is_disjoint(&self.walked)
+    }
+
+    fn unit(&self, top: Top, reach: Reach, release: Option<Release>) -> Unit {
+        let mut name = name_of(&top.directory);
+        if top.tool == Tool::Helm && self.units.layout.kustomization(&top.directory).is_some() {
+            name += " (chart)";
+        }
+        if let Some(release) = &release {
+            name += &format!(" ({})", release.place);
+        }
         Unit {
             tool: Some(top.tool),
-            directory: top.directory.clone(),
-            marker: self.units.layout.marker(top),
+            marker: self.units.layout.marker(&top),
+            directory: top.directory,
             name,
             release: release.map(Arc::new),
             assignment: None,
-            files: Arc::new(files),
-            directories: Arc::new(directories),
+            files: Arc::new(reach.files),
+            directories: Arc::new(reach.directories),
         }
     }
 
@@ -260,12 +251,16 @@ impl Building<'_> {
             }
         }
         let Some(tools) = &self.tools else { return };
-        let Self { builder, .. } = *self;
-        let Plan { instead, max_bytes, progress, .. } = self.plan;
-        let layout = &self.units.layout;
+        let (builder, layout) = (self.builder, &self.units.layout);
+        let Plan { max_bytes, progress, .. } = self.plan;
         progress.begin(Step::Render, jobs.len());
         let work = |unit: Unit| {
-            let made = made(&unit, layout, (builder, tools), (instead, *max_bytes));
+            let of_tool = |tool| {
+                let program = tools.program(tool).map_err(str::to_owned)?;
+                let kustomization = layout.kustomization(&unit.directory).filter(|_| tool == Tool::Kustomize);
+                build(&unit, kustomization, (builder, tools, program), *max_bytes)
+            };
+            let made = unit.tool.map_or_else(|| Err(String::new()), of_tool);
             progress.done(Step::Render);
             Job { unit, made }
         };
@@ -294,9 +289,6 @@ impl Building<'_> {
         let refused = release.and_then(|release| release.refusal.clone());
         if let Some(why) = refused.or_else(|| self.builder.refusal(&unit.directory, release)) {
             return Some(why);
-        }
-        if self.plan.instead.contains_key(&unit.source_name()) {
-            return None;
         }
         if self.tools.is_none() {
             match Tools::find(self.builder.path.as_deref(), &self.builder.stop) {
@@ -379,72 +371,56 @@ impl Building<'_> {
         seen: &mut BTreeSet<(PathBuf, String)>,
         has_charts: bool,
     ) -> Vec<(Unit, Option<String>, bool)> {
-        let read = |path: &Path| self.plan.source(path);
         let releases = Releases::of(&self.texts).all;
         let mut jobs = Vec::new();
-        for (directory, release) in &releases {
-            let top = self.units.layout.top_at(directory).filter(|top| top.tool == Tool::Helm);
-            let Some(top) = top.filter(|_| seen.insert((directory.clone(), release.place.clone()))) else {
-                continue;
-            };
-            let reach = self.units.layout.reach(&top, &read, self.plan.max_bytes);
+        for (directory, release) in releases {
+            let top = self.units.layout.top_at(&directory).filter(|top| top.tool == Tool::Helm);
+            let Some(top) = top.filter(|_| seen.insert((directory, release.place.clone()))) else { continue };
+            let mut reach = self.reach(&top);
             let [is_ours, installs] = self.ours.in_files(&reach.files, self.plan);
             if is_ours || installs && has_charts {
-                jobs.push((
-                    self.unit(&top, reach.files, reach.directories, Some(release.clone())),
-                    reach.refusal,
-                    is_ours,
-                ));
+                let refusal = reach.refusal.take();
+                jobs.push((self.unit(top, reach, Some(release)), refusal, is_ours));
             }
         }
-        self.units.releases = releases;
         jobs
     }
 
-    fn build_alone(&mut self, charts: Vec<(Top, Reach, bool)>) {
-        let unit = |(top, reach, is_ours): (Top, Reach, bool)| {
-            (self.unit(&top, reach.files, reach.directories, None), reach.refusal, is_ours)
+    fn build_alone(&mut self, tops: Vec<(Top, Reach, bool)>) {
+        let unit = |(top, mut reach, is_ours): (Top, Reach, bool)| {
+            let refusal = reach.refusal.take();
+            (self.unit(top, reach, None), refusal, is_ours)
         };
-        let jobs = charts.into_iter().map(unit).collect();
+        let jobs = tops.into_iter().map(unit).collect();
         self.build(jobs);
     }
 
     /// Gives units what Kustomizations of Flux put in: a unit for each that does, and one of the plain files below its path.
     fn assign(&mut self, plain: &mut Vec<Arc<Source>>) {
+        let mut origins = Origins::default();
+        origins.rendered.clone_from(&self.by_name);
+        let mut files = self.plan.files();
         let mut place = |document: &Document, pointer: &Pointer| {
-            (Arc::clone(document.source()), document.locate(pointer).carets(false).0)
+            let spot = SpotsOf { origins: &origins, files: &mut files }.of(document, pointer);
+            (Arc::clone(spot.source()), spot.caret())
         };
         let assignments = Assignments::of(&self.texts, &mut place);
         let mut all = Vec::new();
-        for texts in std::mem::take(&mut self.units.all) {
+        for UnitTexts { unit, sources, rendered } in std::mem::take(&mut self.units.all) {
             let layout = &self.units.layout;
             let is_over = |path: &Path| {
-                let directory = &texts.unit.directory;
+                let directory = &unit.directory;
                 directory == path || directory.starts_with(path) && layout.kustomization(path).is_none()
             };
             let over: Vec<_> = assignments.all.iter().filter(|(path, _)| is_over(path)).collect();
-            let mut with = |assignment: Option<&Arc<Assignment>>| {
-                let old = &texts.unit;
-                let name = match assignment.filter(|_| over.len() > 1) {
-                    Some(assignment) => format!("{} ({})", old.name, assignment.place),
-                    None => old.name.clone(),
-                };
-                let unit = Arc::new(Unit {
-                    tool: old.tool,
-                    directory: old.directory.clone(),
-                    marker: old.marker.clone(),
-                    name,
-                    release: old.release.clone(),
-                    assignment: assignment.cloned(),
-                    files: Arc::clone(&old.files),
-                    directories: Arc::clone(&old.directories),
-                });
-                let (sources, rendered) = (texts.sources.clone(), texts.rendered.clone());
+            for (_, assignment) in &over {
+                let several = if over.len() > 1 { format!(" ({})", assignment.place) } else { String::new() };
+                let (name, assignment) = (format!("{}{several}", unit.name), Some(Arc::clone(assignment)));
+                let unit = Arc::new(Unit { name, assignment, ..Unit::clone(&unit) });
+                all.push(UnitTexts { unit, sources: sources.clone(), rendered: rendered.clone() });
+            }
+            if over.is_empty() {
                 all.push(UnitTexts { unit, sources, rendered });
-            };
-            match &*over {
-                [] => with(None),
-                over => over.iter().for_each(|(_, assignment)| with(Some(assignment))),
             }
         }
         for (path, assignment) in &assignments.all {
@@ -452,15 +428,13 @@ impl Building<'_> {
                 continue;
             }
             let is_below = |source: &&Arc<Source>| normal(Path::new(source.name())).starts_with(path);
-            let sources: Vec<_> =
-                self.texts.iter().map(|(source, _)| source).filter(is_below).cloned().collect();
-            if sources.is_empty() {
-                continue;
-            }
+            let sources = self.texts.iter().map(|(source, _)| source).filter(is_below).cloned();
+            let sources: Vec<_> = sources.collect();
+            let Some(first) = sources.first() else { continue };
             plain.retain(|source| !sources.iter().any(|taken| Arc::ptr_eq(taken, source)));
             let unit = Arc::new(Unit {
                 directory: path.clone(),
-                marker: PathBuf::from(sources[0].name()),
+                marker: PathBuf::from(first.name()),
                 name: format!("{} ({})", name_of(path), assignment.place),
                 assignment: Some(Arc::clone(assignment)),
                 ..Unit::default()
@@ -470,22 +444,4 @@ impl Building<'_> {
         self.units.all = all;
         self.units.assignments = assignments;
     }
-}
-
-/// What a unit becomes. A text that stands for it was printed before, and corrected.
-fn made(
-    unit: &Unit,
-    layout: &Layout,
-    (builder, tools): (&Builder, &Tools),
-    (instead, max_bytes): (&BTreeMap<String, String>, usize),
-) -> Result<Output, String> {
-    let name = unit.source_name();
-    let Some(tool) = unit.tool else { return Err(String::new()) };
-    let program = tools.program(tool).map_err(str::to_owned)?;
-    let kustomization = layout.kustomization(&unit.directory).filter(|_| tool == Tool::Kustomize);
-    let output = build(unit, kustomization, (builder, tools, program), max_bytes)?;
-    Ok(match instead.get(&name) {
-        Some(text) => Output { text: Source::new(name, text.as_str()), made: output.made },
-        None => output,
-    })
 }

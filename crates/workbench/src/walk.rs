@@ -83,7 +83,9 @@ impl<'r> Walked<'r> {
             // What is left out around the inputs counts for nothing.
             let exclude = Arc::new(self.exclude.uncounted());
             let entries = entries(&shown, &exclude).flatten().take(MOST_AROUND);
-            let found = entries.filter(|entry| is_marker(entry.path()) && entry.path().is_file());
+            let boundary = self.within.map_or_else(|| boundary(&shown), Path::to_owned);
+            let is_inside = |entry: &DirEntry| !entry.path_is_symlink() || is_below(entry.path(), &boundary);
+            let found = entries.filter(|it| is_marker(it.path()) && it.path().is_file() && is_inside(it));
             let found: Vec<PathBuf> = found.map(|entry| entry.into_path()).collect();
             self.markers.extend(found);
         }

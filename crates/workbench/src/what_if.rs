@@ -8,12 +8,10 @@ use serde_json::Value;
 use crate::errors::error_of;
 use crate::inputs::Inputs;
 use crate::judge::{Checked, Decided, check};
-use crate::judged_by::{AtReference, JudgedBy};
 use crate::load::{Error, each_unit};
 use crate::map::map_if_wanted;
 use crate::objects::CheckedObject;
 use crate::place::overview;
-use crate::plan::Plan;
 use crate::policy_files::replaced;
 use crate::report::changes::{Change, Verdict};
 use crate::report::{Report, Shown};
@@ -23,7 +21,6 @@ use memgate_manifest::error::Error as Fault;
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::policy::Policies;
-use memgate_model::snapshot::Snapshot;
 use memgate_policy::codes::INVALID;
 use memgate_policy::defaults::missing;
 use memgate_primitives::plain_text::{shown_key, shown_name};
@@ -103,30 +100,6 @@ fn effect(Run { plan, occasion }: &Run, before: Inputs, after: Inputs) -> WhatIf
     let mut compared = compare(before, Checked { map, ..after }, &owners);
     trace(&mut compared.checked, &mut files);
     compared
-}
-
-/// Decides about all objects of a plan by what counts at a commit, and by what the files say now. The policies of `new`
-/// replace those of the same names now.
-///
-/// # Errors
-/// Those of [`load()`](crate::load::load()).
-pub fn what_if_at(run: &Run, at: AtReference, new: &Policies) -> Result<WhatIf, Error> {
-    let plan = &run.plan;
-    let by_commit = JudgedBy::Reference(Arc::new(AtReference { is_alone: true, ..at }));
-    let then = Plan { judged_by: by_commit, ..plan.clone() };
-    let kept = |inputs: Inputs| {
-        (inputs.unit.clone(), Inputs { objects: inputs.objects.clone(), ..Inputs::new(inputs.snapshot) })
-    };
-    let (plain, others) = each_unit(&then, kept)?;
-    let mut before: BTreeMap<String, Inputs> = others.into_iter().chain([plain]).collect();
-    let of_unit = |mut after: Inputs| {
-        after.snapshot.policies = replaced(&after.snapshot.policies, &Policies::default(), new);
-        let nothing = || Inputs::new(Snapshot::new(after.snapshot.settings.clone()));
-        let before = before.remove(&after.unit).unwrap_or_else(nothing);
-        effect(run, before, after)
-    };
-    let (plain, others) = each_unit(plan, of_unit)?;
-    Ok(joined(plain, others))
 }
 
 /// The object in its file; a workload and its pod are one.

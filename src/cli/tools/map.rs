@@ -40,7 +40,6 @@ Examples:
   memgate map deploy/
   memgate map --context prod
   memgate map deploy/ --namespace team-a
-  memgate map deploy/ -o dot | dot -Tsvg > map.svg
   memgate map deploy/ -o mermaid=map.mmd
   memgate map deploy/ --base origin/main
 
@@ -67,8 +66,8 @@ pub struct Args {
 
     /// Format and file [default: text]
     ///
-    /// Formats: text, dot (Graphviz) and mermaid (a flowchart that GitHub and GitLab draw). Above 60 boxes the two say so,
-    /// and have the table of text in place of a picture.
+    /// Formats: text and mermaid (a flowchart that GitHub and GitLab draw). Above 60 boxes the flowchart says so, and has
+    /// the table of text in place of a picture.
     #[arg(short, long, value_name = "FORMAT[=FILE]", help_heading = "Output", value_parser = parse_output)]
     output: Option<MapOutput>,
 
@@ -224,7 +223,6 @@ fn write_changes(
     let (before, after) = (plain(before)?, plain(after)?);
     let name = match output.format {
         MapFormat::Text => "map.txt",
-        MapFormat::Dot => "map.dot",
         MapFormat::Mermaid => "map.mmd",
     };
     let [before, after] = [before, after].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());

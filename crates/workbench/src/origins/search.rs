@@ -221,13 +221,15 @@ impl Search<'_> {
             (None, Some(_)) => Vec::new(),
         };
         let (kind, name) = (self.own("/kind").to_owned(), self.own("/metadata/name").to_owned());
-        let mut best: Option<(usize, Arc<Document>)> = None;
+        let mut best: Option<((usize, bool), Arc<Document>)> = None;
         for file in files.iter().filter(|file| !is_kustomization(file)) {
             let Some(text) = self.text(file) else { continue };
             let of_kind =
                 memgate_manifest::document::objects(&text.values).into_iter().filter(|it| it.kind() == kind);
             for document in of_kind {
-                let named = Some(document.name().len()).filter(|_| name.contains(document.name()));
+                let there = document.value().pointer(self.pointer.as_str());
+                let fits = (document.name().len(), self.value.is_some() && self.is_value(there));
+                let named = Some(fits).filter(|_| name.contains(document.name()));
                 if let Some(named) = named.filter(|named| best.as_ref().is_none_or(|(best, _)| named > best))
                 {
                     best = Some((named, document));
@@ -308,7 +310,8 @@ impl Search<'_> {
         let line = Line::of(&template.source, own, &self.path, self.value);
         let prints = line.as_ref().is_none_or(|line| !line.is_whole || line.text.contains("{{"));
         // A template says the key, whatever says the value.
-        let value = if prints && !self.is_key {
+        let says_key = self.is_key && line.as_ref().is_some_and(|line| line.is_whole);
+        let value = if prints && !says_key {
             self.in_values(line.as_ref().map_or("", |line| &line.text))
         } else {
             None
@@ -317,7 +320,8 @@ impl Search<'_> {
         let is_template =
             template.source.text().contains("{{") || line.as_ref().is_some_and(|it| it.is_whole);
         value.or_else(|| {
-            let Line { start, end, .. } = line.filter(|_| is_template)?;
+            let Line { start, end, key, .. } = line.filter(|_| is_template)?;
+            let start = if self.is_key { key } else { start };
             let span = template.source.span(start, end);
             Some(Spot::Text { source: Arc::clone(&template.source), span })
         })
@@ -383,11 +387,19 @@ impl Search<'_> {
             }
         }
         files.extend(self.files.builder.values_of(&unit.directory).into_iter().rev());
+        let template = self.object.made.file.clone();
+        // A chart in a chart has values of its own.
+        let is_above = |file: &&PathBuf| match (&template, file.parent()) {
+            (Some(template), Some(parent)) => template.starts_with(parent),
+            _ => true,
+        };
         let named = |file: &&PathBuf| {
             let name = file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
             name == VALUES_FILE || unit.tool.is_none() && name.contains("values")
         };
-        files.extend(unit.files.iter().filter(named).cloned());
+        let mut own: Vec<PathBuf> = unit.files.iter().filter(named).filter(is_above).cloned().collect();
+        own.sort_by_key(|file| file.components().count());
+        files.extend(own);
         for file in files {
             let Some(text) = self.text(&file) else { continue };
             all.extend(text.values.iter().map(|it| (it.shared_place(), None, fields(it.value()))));
@@ -491,6 +503,8 @@ fn add_fields(value: &Value, path: &[String], at: &Pointer, key: Option<&Pointer
 /// A line of a template.
 struct Line {
     text: String,
+    /// The first byte of its key, and the stretch of its value.
+    key: usize,
     start: usize,
     end: usize,
     /// Whether it has the field itself, and not only what is around it.
@@ -531,17 +545,18 @@ impl Line {
                 if depth == above.len() && is_better {
                     let behind = content.len() - rest.trim_start().len();
                     let value_at = if rest.trim().is_empty() { 0 } else { behind };
-                    let (start, end) = (start + indent + value_at, start + indent + content.len());
+                    let key = start + indent;
+                    let (start, end) = (key + value_at, key + content.len());
                     best = Some((
                         depth,
                         has_value,
-                        Self { text: rest.to_owned(), start, end, is_whole: depth == path.len() },
+                        Self { text: rest.to_owned(), key, start, end, is_whole: depth == path.len() },
                     ));
                 }
             }
         }
         let at = first?;
-        let root = Self { text: String::new(), start: at, end: at, is_whole: path.is_empty() };
+        let root = Self { text: String::new(), key: at, start: at, end: at, is_whole: path.is_empty() };
         Some(best.map_or(root, |(.., line)| line))
     }
 }
@@ -557,13 +572,20 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a document of a template says this kind, and this name.
-fn says_own(part: &str, [kind, name]: [&str; 2]) -> (bool, bool) {
-    let says = |key: &str, value: &str| {
-        let of_line = |line: &str| {
-            line.trim_start().strip_prefix(key).map(|it| it.trim().trim_matches(['"', '\'']).to_owned())
-        };
-        part.lines().filter_map(of_line).any(|it| it == value)
+/// How well a document of a template fits: whether it says this kind, and this name, or one that is filled in.
+fn says_own(part: &str, [kind, name]: [&str; 2]) -> (bool, u8) {
+    let values = |key: &'static str| {
+        let found = part.match_indices(key).map(|(at, _)| part.get(at + key.len()..).unwrap_or_default());
+        let first_line = |text: &'_ str| text.lines().next().unwrap_or_default().trim().to_owned();
+        found.map(first_line)
     };
-    (says("kind:", kind), says("name:", name))
+    let is = |text: &str, value: &str| {
+        let end = text.find([',', '}', ' ']).unwrap_or(text.len());
+        text.get(..end).unwrap_or_default().trim_matches(['"', '\'']) == value
+    };
+    let named = match () {
+        () if values("name:").any(|it| is(&it, name)) => 2,
+        () => u8::from(values("name:").any(|it| it.contains("{{"))),
+    };
+    (values("kind:").any(|it| is(&it, kind)), named)
 }

@@ -79,7 +79,7 @@ fn summary(report: &Report<'_>) -> Value {
         "deny": count(Severity::Deny),
         "warn": count(Severity::Warn),
         "note": count(Severity::Note),
-        "assumed": report.assumed + report.weakened,
+        "assumed": report.assumed,
         "errors": report.errors.len(),
         "leftOut": (report.left_out > 0).then_some(report.left_out),
     }))
@@ -103,7 +103,6 @@ fn finding(located: &LocatedFinding<'_>) -> Value {
         "code": finding.code_name(),
         "severity": finding.severity.name(),
         "file": location.file,
-        "source": located.source_file,
         "line": location.line,
         "column": location.column,
         "endLine": end_line,

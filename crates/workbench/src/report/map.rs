@@ -7,8 +7,6 @@ pub mod changes;
 
 pub(crate) mod graph;
 
-mod dot;
-
 mod mermaid;
 
 mod text;
@@ -45,7 +43,7 @@ impl UnitMap {
 
     /// The verdict of a memory resource.
     pub fn verdict_of(&self, memory: &MappedMemory) -> Verdict {
-        let is_unused = memory.is_for_others && memory.is_alone;
+        let is_unused = memory.is_for_others && memory.users.is_empty();
         let own = match memory.presence {
             Presence::Missing => Verdict::Missing,
             Presence::Found if is_unused => Verdict::Unused,
@@ -99,11 +97,6 @@ impl Verdict {
             Self::Clean | Self::Warned | Self::Denied => self.name(),
         }
     }
-
-    /// The same, but empty where nothing was found.
-    pub fn remark(self) -> &'static str {
-        if self == Self::Clean { "" } else { self.words() }
-    }
 }
 
 /// An object of the map.
@@ -134,8 +127,6 @@ pub struct MappedMemory {
     pub lacks_tls: bool,
     /// Whether others use it by its name, so that it is of no use without them.
     pub is_for_others: bool,
-    /// Whether nothing reaches it. A map that shows a part may leave out users.
-    pub is_alone: bool,
     /// What reaches it, by namespace, kind and name.
     pub users: BTreeSet<MapLine>,
 }
@@ -317,21 +308,18 @@ impl MemoryMap {
 pub enum MapFormat {
     /// For people.
     Text,
-    /// For Graphviz.
-    Dot,
     /// A Mermaid flowchart, which GitHub and GitLab draw.
     Mermaid,
 }
 
 impl MapFormat {
     /// Every format, in the order in which help lists them.
-    pub const ALL: [Self; 3] = [Self::Text, Self::Dot, Self::Mermaid];
+    pub const ALL: [Self; 2] = [Self::Text, Self::Mermaid];
 
     /// The name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Text => "text",
-            Self::Dot => "dot",
             Self::Mermaid => "mermaid",
         }
     }
@@ -343,23 +331,20 @@ impl MapFormat {
 /// # Errors
 /// Those of the writer.
 pub fn write(map: &MemoryMap, format: MapFormat, out: &mut Vec<u8>) -> io::Result<Option<String>> {
-    let (graph, write_table) = match format {
-        MapFormat::Text => return text::write(map, out).map(|()| None),
-        MapFormat::Dot => (graph::text(map, dot::write), dot::write_table as fn(&str, &str) -> String),
-        MapFormat::Mermaid => (graph::text(map, mermaid::write), mermaid::write_table as _),
-    };
-    let why = match graph {
-        Ok(text) => {
-            out.extend(text.into_bytes());
-            return Ok(None);
+    if format == MapFormat::Text {
+        return text::write(map, out).map(|()| None);
+    }
+    let (text, why) = match mermaid::write(map) {
+        Ok(text) => (text, None),
+        Err(why) => {
+            let mut table = Vec::new();
+            text::write(map, &mut table)?;
+            let table = strip_bytes(&table).into_vec();
+            (mermaid::write_table(&why, &String::from_utf8_lossy(&table)), Some(why))
         }
-        Err(why) => why,
     };
-    let mut table = Vec::new();
-    text::write(map, &mut table)?;
-    let table = strip_bytes(&table).into_vec();
-    out.extend(write_table(&why, &String::from_utf8_lossy(&table)).into_bytes());
-    Ok(Some(why))
+    out.extend(text.into_bytes());
+    Ok(why)
 }
 
 #[cfg(test)]

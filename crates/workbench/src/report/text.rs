@@ -238,9 +238,6 @@ fn group<'r>(located: &'r LocatedFinding<'r>, is_first: bool, width: usize) -> G
         let namespaces = one_line(&located.namespaces.join(", "));
         group = group.element(Level::NOTE.with_name("in namespaces").message(namespaces));
     }
-    if let Some(file) = located.source_file {
-        group = group.element(Level::NOTE.with_name("from").message(one_line(file)));
-    }
     if let Some(at_admission) = finding.policy.as_ref().and_then(|policy| policy.at_admission) {
         group = group.element(Level::NOTE.with_name("at admission").message(at_admission.words()));
     }
@@ -339,7 +336,6 @@ mod tests {
             namespaces: Vec::new(),
             in_others: Vec::new(),
             location,
-            source_file: None,
             related: related.into_iter().collect(),
             fingerprint: Fingerprint::default(),
             edits: Vec::new(),

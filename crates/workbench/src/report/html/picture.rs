@@ -37,22 +37,22 @@ struct Place {
 }
 
 /// A frame around boxes.
-struct Frame<'g> {
-    title: &'g str,
+struct Frame {
+    title: String,
     depth: usize,
     top: usize,
     bottom: usize,
 }
 
 /// The places of all boxes and frames.
-struct Layout<'g> {
+struct Layout {
     places: Vec<Place>,
-    frames: Vec<Frame<'g>>,
+    frames: Vec<Frame>,
     height: usize,
 }
 
 /// The column of a box.
-const fn column(node: &Node) -> usize {
+const fn column(node: &Node<'_>) -> usize {
     match node.shape {
         Shape::Referrer | Shape::Pod => 0,
         Shape::Memory | Shape::Unread => 1,
@@ -61,24 +61,27 @@ const fn column(node: &Node) -> usize {
 }
 
 /// Puts boxes below one another, those of a group inside of a frame.
-struct Placing<'g> {
-    layout: Layout<'g>,
+struct Placing {
+    layout: Layout,
+    /// The first box that each box uses.
+    first_use: BTreeMap<usize, usize>,
     /// The boxes of the open group, for each of the first two columns.
     row: [Vec<usize>; 2],
     open: Vec<usize>,
     top: usize,
 }
 
-impl<'g> Placing<'g> {
-    fn open(&mut self, group: &'g Group) {
-        self.put_row(&BTreeMap::new());
+impl Placing {
+    fn open(&mut self, group: &Group<'_>) {
+        self.put_row();
         let (depth, top) = (self.open.len(), self.top);
         self.open.push(self.layout.frames.len());
-        self.layout.frames.push(Frame { title: &group.title, depth, top, bottom: top });
+        self.layout.frames.push(Frame { title: group.title(), depth, top, bottom: top });
         self.top += TITLE;
     }
 
     fn close(&mut self) {
+        self.put_row();
         if let Some(frame) = self.open.pop().and_then(|number| self.layout.frames.get_mut(number)) {
             frame.bottom = self.top;
             self.top += GAP;
@@ -86,9 +89,9 @@ impl<'g> Placing<'g> {
     }
 
     /// Places the boxes that wait, users in the order of what they use.
-    fn put_row(&mut self, first_use: &BTreeMap<usize, usize>) {
+    fn put_row(&mut self) {
         let [users, memories] = &mut self.row;
-        users.sort_by_key(|user| first_use.get(user));
+        users.sort_by_key(|user| self.first_use.get(user));
         let rows = users.len().max(memories.len());
         for (column, numbers) in self.row.iter().enumerate() {
             for (row, number) in numbers.iter().enumerate() {
@@ -102,31 +105,24 @@ impl<'g> Placing<'g> {
     }
 }
 
-fn layout(graph: &Graph) -> Layout<'_> {
+fn layout(graph: &Graph<'_>) -> Layout {
     let mut first_use = BTreeMap::new();
     for edge in &graph.edges {
         first_use.entry(edge.from).or_insert(edge.to);
     }
     let places = vec![Place::default(); graph.nodes.len()];
     let layout = Layout { places, frames: Vec::new(), height: 0 };
-    let mut placing = Placing { layout, row: [Vec::new(), Vec::new()], open: Vec::new(), top: 4 };
+    let row = [Vec::new(), Vec::new()];
+    let mut placing = Placing { layout, first_use, row, open: Vec::new(), top: 4 };
     let mut hosts = Vec::new();
-    let mut numbers = 0..;
     graph.walk(|step| match step {
-        Step::Open(group) => {
-            placing.put_row(&first_use);
-            placing.open(group);
-        }
-        Step::Node(node) => {
-            let number = numbers.next().unwrap_or_default();
+        Step::Open(group) => placing.open(group),
+        Step::Node(number, node) => {
             placing.row.get_mut(column(node)).unwrap_or(&mut hosts).push(number);
         }
-        Step::Close => {
-            placing.put_row(&first_use);
-            placing.close();
-        }
+        Step::Close => placing.close(),
     });
-    placing.put_row(&first_use);
+    placing.put_row();
     let Placing { mut layout, top, .. } = placing;
     // A host stands beside what it serves, if there is room.
     let mut sums: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
@@ -150,7 +146,7 @@ fn layout(graph: &Graph) -> Layout<'_> {
 }
 
 /// Draws a graph.
-pub(super) fn draw(graph: &Graph) -> Markup {
+pub(super) fn draw(graph: &Graph<'_>) -> Markup {
     let layout = layout(graph);
     let place = |number: usize| layout.places.get(number).copied().unwrap_or_default();
     html! {
@@ -168,7 +164,7 @@ pub(super) fn draw(graph: &Graph) -> Markup {
 }
 
 /// What the picture shows.
-fn caption(graph: &Graph) -> Markup {
+fn caption(graph: &Graph<'_>) -> Markup {
     let crosses = graph.edges.iter().any(|edge| edge.crosses);
     let lacks_tls = graph.edges.iter().any(|edge| edge.lacks_tls);
     html! {
@@ -180,7 +176,7 @@ fn caption(graph: &Graph) -> Markup {
     }
 }
 
-fn draw_frame(Frame { title, depth, top, bottom }: &Frame<'_>) -> Markup {
+fn draw_frame(Frame { title, depth, top, bottom }: &Frame) -> Markup {
     let left = 4 + depth * INSET;
     let width = (FRAME - depth * INSET).saturating_sub(left);
     html! {
@@ -190,7 +186,7 @@ fn draw_frame(Frame { title, depth, top, bottom }: &Frame<'_>) -> Markup {
 }
 
 /// A line from a box to another one, which ends in a tip.
-fn draw_edge(edge: &Edge, graph: &Graph, [from, to]: [Place; 2]) -> Markup {
+fn draw_edge(edge: &Edge, graph: &Graph<'_>, [from, to]: [Place; 2]) -> Markup {
     let end = |number: usize| {
         graph.nodes.get(number).map_or_else(String::new, |node| middle(&node.object.title(), MAX_END))
     };
@@ -211,7 +207,7 @@ fn curve(from: Place, to: Place) -> String {
     format!("M{begin} {start} C{turn} {start} {turn} {end} {goal} {end} m-6 -4 l6 4 l-6 4")
 }
 
-fn draw_node(node: &Node, Place { column, top }: Place) -> Markup {
+fn draw_node(node: &Node<'_>, Place { column, top }: Place) -> Markup {
     let left = COLUMNS.get(column).copied().unwrap_or_default();
     let [first, second] = lines(node);
     let class = match node.shape {
@@ -230,7 +226,7 @@ fn draw_node(node: &Node, Place { column, top }: Place) -> Markup {
 }
 
 /// The two lines in a box: a name, and the verdict with what has room beside it.
-fn lines(node: &Node) -> [String; 2] {
+fn lines(node: &Node<'_>) -> [String; 2] {
     let mut second = String::new();
     let words = node.words.iter().map(|it| it.strip_prefix("backend: ").unwrap_or(it));
     for part in node.verdict.map(Verdict::words).into_iter().chain([&*node.object.kind]).chain(words) {

@@ -2,11 +2,8 @@
 //! than one that can be read has none.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
-use std::rc::Rc;
 
 use super::{Fact, MapLine, MappedMemory, MappedObject, MemoryMap, Presence, UnitMap, Verdict};
-use crate::report::fingerprint::hash;
 
 /// The most boxes.
 const MAX_BOXES: usize = 60;
@@ -14,44 +11,41 @@ const MAX_BOXES: usize = 60;
 /// The most lines between boxes that can be told apart.
 const MAX_EDGES: usize = 240;
 
-/// The most bytes of the text of a graph that GitHub and GitLab draw.
-pub(super) const MAX_TEXT_BYTES: usize = 50_000;
-
-/// The most bytes of a label in the text of a graph.
-pub(super) const MAX_LABEL_BYTES: usize = 280;
-
-/// The most bytes of an id: the names of most objects together have fewer.
-const MAX_ID_BYTES: usize = 64;
-
 /// A graph of all units.
 #[derive(Debug)]
-pub(crate) struct Graph {
-    /// The boxes, by group.
-    pub(crate) nodes: Vec<Node>,
+pub(crate) struct Graph<'m> {
+    /// The boxes: by group and name, hosts last.
+    pub(crate) nodes: Vec<Node<'m>>,
     /// The lines, in the order of the boxes to which they lead.
     pub(crate) edges: Vec<Edge>,
-}
-
-/// A unit, a namespace or a platform with its objects.
-#[derive(Debug)]
-pub(crate) struct Group {
-    pub(crate) id: String,
-    pub(crate) title: String,
+    /// Whether its memory is of several platforms.
+    names_families: bool,
 }
 
 /// A box.
 #[derive(Debug)]
-pub(crate) struct Node {
-    pub(crate) id: String,
-    /// The groups in which it is, the outer ones first.
-    pub(crate) groups: Vec<Rc<Group>>,
+pub(crate) struct Node<'m> {
+    pub(super) unit: &'m str,
+    /// The name of the platform; empty for a pod and a host.
+    pub(super) family: &'static str,
+    /// The object.
+    pub(crate) object: MappedObject,
     pub(crate) shape: Shape,
     /// None of a host, which nobody judges.
     pub(crate) verdict: Option<Verdict>,
-    /// The object.
-    pub(crate) object: MappedObject,
     /// What is said of it beside its name and its verdict.
     pub(crate) words: Vec<String>,
+}
+
+/// A unit, a namespace or a platform: the word for it, and its name behind those of the outer ones.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Group<'g>(pub(super) Vec<&'g str>);
+
+impl Group<'_> {
+    pub(crate) fn title(&self) -> String {
+        let word_and_name = [self.0.first(), self.0.last()];
+        word_and_name.map(|text| text.copied().unwrap_or_default()).join(" ")
+    }
 }
 
 /// What a box is.
@@ -77,50 +71,127 @@ pub(crate) struct Edge {
     pub(crate) crosses: bool,
     pub(crate) lacks_tls: bool,
     /// What a pod sets otherwise by its own variables.
-    pub(crate) differs: Option<String>,
+    pub(super) differs: Option<String>,
 }
 
 /// Fails in words where there are too many of something for a picture.
-fn expect_few(count: usize, most: usize, of: &str) -> Result<(), String> {
+pub(super) fn expect_few(count: usize, most: usize, of: &str) -> Result<(), String> {
     let why = || format!("the map has {count} {of}, and a picture at most {most}");
     if count > most { Err(why()) } else { Ok(()) }
 }
 
-/// The text of the graph of a map.
-///
-/// # Errors
-/// In words, for a map that is too large.
-pub(super) fn text(map: &MemoryMap, write: fn(&Graph) -> String) -> Result<String, String> {
-    let text = write(&Graph::of(map)?);
-    expect_few(text.len(), MAX_TEXT_BYTES, "bytes")?;
-    Ok(text)
-}
-
-impl Graph {
+impl<'m> Graph<'m> {
     /// The graph of a map.
     ///
     /// # Errors
     /// In words, for a map that is too large.
-    pub(crate) fn of(map: &MemoryMap) -> Result<Self, String> {
-        let items = Items::of(map);
-        expect_few(items.all.len(), MAX_BOXES, "boxes")?;
-        expect_few(items.edges.len(), MAX_EDGES, "lines")?;
-        Ok(items.graph())
+    pub(crate) fn of(map: &'m MemoryMap) -> Result<Self, String> {
+        let families: BTreeSet<&str> = map.memories().map(|memory| memory.family).collect();
+        let mut graph = Self { nodes: Vec::new(), edges: Vec::new(), names_families: families.len() > 1 };
+        map.units.iter().for_each(|unit| graph.add(unit));
+        expect_few(graph.nodes.len(), MAX_BOXES, "boxes")?;
+        expect_few(graph.edges.len(), MAX_EDGES, "lines")?;
+        graph.sort();
+        Ok(graph)
+    }
+
+    fn add(&mut self, unit: &'m UnitMap) {
+        let (mut users, mut hosts) = (BTreeMap::new(), BTreeMap::new());
+        for memory in &unit.memories {
+            let to = self.nodes.len();
+            let shape = match memory.presence {
+                Presence::Found | Presence::Undeclared | Presence::Missing => Shape::Memory,
+                Presence::Unknown => Shape::Unread,
+            };
+            let (family, object) = (memory.family, memory.object.clone());
+            let (verdict, words) = (Some(unit.verdict_of(memory)), words(memory));
+            self.nodes.push(Node { unit: &unit.unit, family, object, shape, verdict, words });
+            for MapLine { user, family, is_pod, crosses, differs } in &memory.users {
+                let from = *users.entry((user, *family)).or_insert_with(|| {
+                    let shape = if *is_pod { Shape::Pod } else { Shape::Referrer };
+                    let (object, verdict, words) = (user.clone(), Some(unit.verdict(user)), Vec::new());
+                    self.nodes.push(Node { unit: &unit.unit, family, object, shape, verdict, words });
+                    self.nodes.len() - 1
+                });
+                let (crosses, differs) = (*crosses, differs.clone());
+                self.edges.push(Edge { to, from, crosses, lacks_tls: false, differs });
+            }
+            for host in memory.facts.hosts.known() {
+                let namespace = memory.namespace_of(host);
+                let store = *hosts.entry((namespace, host)).or_insert_with(|| {
+                    let [namespace, kind, name] = [namespace, "host", host].map(str::to_owned);
+                    let object = MappedObject { namespace, kind, name, group: String::new() };
+                    let (shape, words) = (Shape::Store, Vec::new());
+                    self.nodes.push(Node {
+                        unit: &unit.unit,
+                        family: "",
+                        object,
+                        shape,
+                        verdict: None,
+                        words,
+                    });
+                    self.nodes.len() - 1
+                });
+                let lacks_tls = memory.lacks_tls;
+                self.edges.push(Edge { to: store, from: to, crosses: false, lacks_tls, differs: None });
+            }
+        }
+    }
+
+    /// Puts the boxes in order, and joins the lines between the same two.
+    fn sort(&mut self) {
+        let key = |(_, node): &(usize, Node<'m>)| {
+            let Node { unit, family: own, object, shape, .. } = node;
+            let family = if self.names_families { *own } else { "" };
+            let MappedObject { namespace, kind, name, .. } = object.clone();
+            let is_memory = matches!(shape, Shape::Memory | Shape::Unread);
+            ((*unit, *shape == Shape::Store, namespace, family), (kind, name, *own, is_memory))
+        };
+        let mut nodes: Vec<_> = std::mem::take(&mut self.nodes).into_iter().enumerate().collect();
+        nodes.sort_by_cached_key(key);
+        let place = |number: usize| nodes.iter().position(|(it, _)| *it == number).unwrap_or_default();
+        for edge in &mut self.edges {
+            (edge.from, edge.to) = (place(edge.from), place(edge.to));
+        }
+        self.nodes = nodes.into_iter().map(|(_, node)| node).collect();
+        self.edges.sort();
+        self.edges.dedup_by(|next, kept| {
+            let is_same = (next.from, next.to) == (kept.from, kept.to);
+            if is_same {
+                kept.crosses |= next.crosses;
+                kept.lacks_tls |= next.lacks_tls;
+                kept.differs = kept.differs.take().or_else(|| next.differs.take());
+            }
+            is_same
+        });
+    }
+
+    /// The groups of a box, the outer ones first: the unit, the namespace and the platform, as far as there are several.
+    fn groups<'g>(&self, Node { unit, family, object, shape, .. }: &'g Node<'m>) -> Vec<Group<'g>> {
+        let namespace = if *shape == Shape::Store { "" } else { object.namespace.as_str() };
+        let has_platform = self.names_families && !namespace.is_empty() && !family.is_empty();
+        let groups = [
+            (!unit.is_empty(), vec!["unit", unit]),
+            (!namespace.is_empty(), vec!["namespace", unit, namespace]),
+            (has_platform, vec!["platform", unit, namespace, family]),
+        ];
+        groups.into_iter().filter_map(|(is_there, names)| is_there.then_some(Group(names))).collect()
     }
 
     /// Walks over the boxes, and opens and closes their groups.
-    pub(crate) fn walk<'g>(&'g self, mut step: impl FnMut(Step<'g>)) {
-        let mut open: Vec<&Rc<Group>> = Vec::new();
-        for node in &self.nodes {
-            let same = open.iter().zip(&node.groups).take_while(|(one, two)| Rc::ptr_eq(one, two)).count();
+    pub(crate) fn walk(&self, mut step: impl FnMut(Step<'_>)) {
+        let mut open = Vec::new();
+        for (number, node) in self.nodes.iter().enumerate() {
+            let groups = self.groups(node);
+            let same = open.iter().zip(&groups).take_while(|(one, two)| one == two).count();
             for _ in open.drain(same..) {
                 step(Step::Close);
             }
-            for group in node.groups.iter().skip(same) {
-                step(Step::Open(group));
+            for group in groups.into_iter().skip(same) {
+                step(Step::Open(&group));
                 open.push(group);
             }
-            step(Step::Node(node));
+            step(Step::Node(number, node));
         }
         for _ in open {
             step(Step::Close);
@@ -130,8 +201,9 @@ impl Graph {
 
 /// A step of a walk over the boxes.
 pub(crate) enum Step<'g> {
-    Open(&'g Group),
-    Node(&'g Node),
+    Open(&'g Group<'g>),
+    /// A box with its number.
+    Node(usize, &'g Node<'g>),
     Close,
 }
 
@@ -144,136 +216,6 @@ impl Edge {
         ];
         marks.into_iter().filter_map(|(is_set, mark)| is_set.then_some(mark))
     }
-
-    /// The label; empty for a line without one.
-    pub(super) fn label(&self) -> String {
-        let words = self.marks().map(|(_, words)| words).chain(self.differs.as_deref());
-        words.collect::<Vec<_>>().join(", ")
-    }
-}
-
-impl Node {
-    /// The lines of its label.
-    pub(super) fn label(&self) -> Vec<String> {
-        let MappedObject { namespace, kind, name, .. } = &self.object;
-        let first = if self.shape == Shape::Store && !namespace.is_empty() {
-            format!("{kind} {name} (namespace {namespace})")
-        } else {
-            format!("{kind} {name}")
-        };
-        let verdict = self.verdict.map(Verdict::remark).filter(|words| !words.is_empty()).map(str::to_owned);
-        std::iter::once(first).chain(verdict).chain(self.words.iter().cloned()).collect()
-    }
-}
-
-/// An object or a host of the map.
-struct Item<'m> {
-    unit: &'m str,
-    family: &'static str,
-    object: MappedObject,
-    shape: Shape,
-    verdict: Option<Verdict>,
-    words: Vec<String>,
-}
-
-impl Item<'_> {
-    const fn is_memory(&self) -> bool {
-        matches!(self.shape, Shape::Memory | Shape::Unread)
-    }
-}
-
-/// Everything in a map, with its lines.
-struct Items<'m> {
-    all: Vec<Item<'m>>,
-    edges: Vec<Edge>,
-    /// Whether its memory is of several platforms.
-    names_families: bool,
-}
-
-impl<'m> Items<'m> {
-    fn of(map: &'m MemoryMap) -> Self {
-        let families: BTreeSet<&str> = map.memories().map(|memory| memory.family).collect();
-        let mut items = Self { all: Vec::new(), edges: Vec::new(), names_families: families.len() > 1 };
-        map.units.iter().for_each(|unit| items.add(unit));
-        items
-    }
-
-    fn add(&mut self, unit: &'m UnitMap) {
-        let (mut users, mut hosts) = (BTreeMap::new(), BTreeMap::new());
-        for memory in &unit.memories {
-            let to = self.all.len();
-            let shape = match memory.presence {
-                Presence::Found | Presence::Undeclared | Presence::Missing => Shape::Memory,
-                Presence::Unknown => Shape::Unread,
-            };
-            let (family, object) = (memory.family, memory.object.clone());
-            let (verdict, words) = (Some(unit.verdict_of(memory)), words(memory));
-            self.all.push(Item { unit: &unit.unit, family, object, shape, verdict, words });
-            for MapLine { user, family, is_pod, crosses, differs } in &memory.users {
-                let from = *users.entry((user, *family)).or_insert_with(|| {
-                    let shape = if *is_pod { Shape::Pod } else { Shape::Referrer };
-                    let (object, verdict, words) = (user.clone(), Some(unit.verdict(user)), Vec::new());
-                    self.all.push(Item { unit: &unit.unit, family, object, shape, verdict, words });
-                    self.all.len() - 1
-                });
-                let (crosses, differs) = (*crosses, differs.clone());
-                self.edges.push(Edge { to, from, crosses, lacks_tls: false, differs });
-            }
-            for host in memory.facts.hosts.known() {
-                let namespace = memory.namespace_of(host);
-                let store = *hosts.entry((namespace, host)).or_insert_with(|| {
-                    let [namespace, kind, name] = [namespace, "host", host].map(str::to_owned);
-                    let object = MappedObject { namespace, kind, name, group: String::new() };
-                    let (shape, words) = (Shape::Store, Vec::new());
-                    self.all.push(Item { unit: &unit.unit, family: "", object, shape, verdict: None, words });
-                    self.all.len() - 1
-                });
-                let lacks_tls = memory.lacks_tls;
-                self.edges.push(Edge { to: store, from: to, crosses: false, lacks_tls, differs: None });
-            }
-        }
-    }
-
-    /// The order of the boxes: by group and name, hosts last.
-    fn order(&self) -> Vec<usize> {
-        let key = |item: &Item<'m>| {
-            let Item { unit, object, shape, family: own, .. } = item;
-            let family = if self.names_families { *own } else { "" };
-            let MappedObject { namespace, kind, name, .. } = object.clone();
-            ((*unit, *shape == Shape::Store, namespace, family), (kind, name, *own, item.is_memory()))
-        };
-        let mut order: Vec<usize> = (0..self.all.len()).collect();
-        order.sort_by_cached_key(|number| self.all.get(*number).map(key));
-        order
-    }
-
-    fn graph(self) -> Graph {
-        let order = self.order();
-        let Self { all, mut edges, names_families } = self;
-        let place = |number: usize| order.iter().position(|it| *it == number).unwrap_or_default();
-        for edge in &mut edges {
-            (edge.from, edge.to) = (place(edge.from), place(edge.to));
-        }
-        let mut all: Vec<Option<Item<'_>>> = all.into_iter().map(Some).collect();
-        let mut builder = Builder { ids: Ids::default(), groups: BTreeMap::new(), names_families };
-        let items = order.iter().filter_map(|number| all.get_mut(*number)?.take());
-        Graph { nodes: items.map(|item| builder.node(item)).collect(), edges: joined(edges) }
-    }
-}
-
-/// Each line between two boxes once.
-fn joined(mut edges: Vec<Edge>) -> Vec<Edge> {
-    edges.sort();
-    edges.dedup_by(|next, kept| {
-        let is_same = (next.from, next.to) == (kept.from, kept.to);
-        if is_same {
-            kept.crosses |= next.crosses;
-            kept.lacks_tls |= next.lacks_tls;
-            kept.differs = kept.differs.take().or_else(|| next.differs.take());
-        }
-        is_same
-    });
-    edges
 }
 
 /// What is said of a memory resource beside its name. A known host has a box of its own.
@@ -284,48 +226,6 @@ fn words(memory: &MappedMemory) -> Vec<String> {
     presence.into_iter().chain(facts.map(|(label, fact)| format!("{label}: {fact}"))).collect()
 }
 
-/// Makes boxes, with ids and groups.
-struct Builder {
-    ids: Ids,
-    /// By their names, those of the outer ones first.
-    groups: BTreeMap<Vec<String>, Rc<Group>>,
-    names_families: bool,
-}
-
-impl Builder {
-    fn node(&mut self, item: Item<'_>) -> Node {
-        let Item { unit, family, object, shape, verdict, words } = item;
-        let MappedObject { namespace, kind, name, .. } = &object;
-        let id = match shape {
-            Shape::Store => self.ids.id(&["host", unit, namespace, name]),
-            Shape::Memory | Shape::Unread => self.ids.id(&["memory", unit, family, kind, namespace, name]),
-            Shape::Referrer | Shape::Pod => self.ids.id(&["user", unit, family, kind, namespace, name]),
-        };
-        let groups = self.groups(unit, if shape == Shape::Store { "" } else { namespace }, family);
-        Node { id, groups, shape, verdict, object, words }
-    }
-
-    /// The groups of an object: the unit, the namespace and the platform, as far as there are several.
-    fn groups(&mut self, unit: &str, namespace: &str, family: &str) -> Vec<Rc<Group>> {
-        let family = if self.names_families && !namespace.is_empty() { family } else { "" };
-        let parts = [
-            (!unit.is_empty(), "unit", vec![unit]),
-            (!namespace.is_empty(), "namespace", vec![unit, namespace]),
-            (!family.is_empty(), "platform", vec![unit, namespace, family]),
-        ];
-        let parts = parts.into_iter().filter(|(is_there, ..)| *is_there);
-        parts
-            .map(|(_, word, names)| {
-                let names: Vec<&str> = std::iter::once(word).chain(names).collect();
-                let ids = &mut self.ids;
-                let group = self.groups.entry(names.iter().map(|name| (*name).to_owned()).collect());
-                let title = format!("{word} {}", names.last().copied().unwrap_or_default());
-                Rc::clone(group.or_insert_with(|| Rc::new(Group { id: ids.id(&names), title })))
-            })
-            .collect()
-    }
-}
-
 /// A text of at most so many characters: of a longer one its start and its end.
 pub(crate) fn middle(text: &str, most: usize) -> String {
     let count = text.chars().count();
@@ -334,49 +234,6 @@ pub(crate) fn middle(text: &str, most: usize) -> String {
     }
     let (start, end) = (most / 2, most - most / 2 - 1);
     text.chars().take(start).chain(['…']).chain(text.chars().skip(count - end)).collect()
-}
-
-/// The ids so far.
-#[derive(Default)]
-struct Ids {
-    taken: BTreeSet<String>,
-    /// The last number behind an id.
-    numbers: BTreeMap<String, usize>,
-}
-
-impl Ids {
-    /// An id of ASCII letters, digits and underscores, made from a word and names. Names that Kubernetes accepts have an
-    /// id that no others have; a long id ends with a hash of them. Of other names, an id has a number if an earlier one is
-    /// the same.
-    fn id(&mut self, names: &[&str]) -> String {
-        let mut base = String::new();
-        for name in names.iter().filter(|name| !name.is_empty()) {
-            base.push_str(if base.is_empty() { "" } else { "__" });
-            let mut before = ' ';
-            for c in name.chars() {
-                match c {
-                    c if c.is_ascii_alphanumeric() => base.push(c),
-                    // A second one would look like the border of two names.
-                    '-' | ' ' if before != '-' => base.push('_'),
-                    c => _ = write!(base, "_{:X}_", u32::from(c)),
-                }
-                before = c;
-            }
-        }
-        if base.len() > MAX_ID_BYTES {
-            let end = format!("__{}", hash(names));
-            base.truncate(MAX_ID_BYTES - end.len());
-            base += &end;
-        }
-        let mut id = base.clone();
-        while !self.taken.insert(id.clone()) {
-            let number = self.numbers.entry(base.clone()).or_insert(1);
-            *number += 1;
-            id.clone_from(&base);
-            let _ = write!(id, "_{number}");
-        }
-        id
-    }
 }
 
 /// Maps of any size.
@@ -430,7 +287,6 @@ pub(crate) mod samples {
 mod tests {
     use super::samples::{SIZES, map};
     use super::*;
-    use crate::report::map::{Facts, dot, mermaid};
 
     #[test]
     fn a_map_of_sixty_boxes_has_a_graph() {
@@ -463,60 +319,6 @@ mod tests {
         }
         let error = Graph::of(&map).expect_err("has 420 lines");
         assert!(error.contains("has 420 lines, and a picture at most 240"), "{error}");
-    }
-
-    #[test]
-    fn a_text_that_is_not_drawn_is_too_large() {
-        // Twelve memory resources that all of twenty pods use, each with long variables of its own.
-        let mut map = map([1, 12, 0], 1);
-        for memory in &mut map.units[0].memories {
-            memory.facts = Facts::default();
-            let line = |number: usize| MapLine {
-                user: MappedObject { name: number.to_string(), ..MappedObject::default() },
-                differs: Some("\"".repeat(300)),
-                ..MapLine::default()
-            };
-            memory.users = (0..20).map(line).collect();
-        }
-        assert!(Graph::of(&map).is_ok());
-        for write in [dot::write, mermaid::write] {
-            let error = text(&map, write).expect_err("is long");
-            assert!(error.contains("a picture at most 50000"), "{error}");
-        }
-    }
-
-    #[test]
-    fn names_of_kubernetes_have_ids_without_numbers() {
-        let names = [
-            ["user", "Agent", "a-b", "c"],
-            ["user", "Agent", "a", "b-c"],
-            ["user", "Agent", "a", "b--c"],
-            ["user", "Agent", "a", "b.c"],
-            ["user", "Agent", "a", "b-2e-c"],
-            ["user", "Agent", "1a", ""],
-        ];
-        let mut ids = Ids::default();
-        assert_eq!(
-            names.map(|names| ids.id(&names)),
-            [
-                "user__Agent__a_b__c", "user__Agent__a__b_c", "user__Agent__a__b__2D_c",
-                "user__Agent__a__b_2E_c", "user__Agent__a__b_2e_c", "user__Agent__1a",
-            ]
-        );
-    }
-
-    #[test]
-    fn ids_occur_once() {
-        let mut ids = Ids::default();
-        let names = [["host", "a b"], ["host", "a-b"], ["host", "a-b"], ["host", "a b 2"]];
-        assert_eq!(
-            names.map(|names| ids.id(&names)),
-            ["host__a_b", "host__a_b_2", "host__a_b_3", "host__a_b_2_2"]
-        );
-        let long = ["\u{e4}\"", "a"].map(|text| text.repeat(500));
-        let long = long.map(|name| ids.id(&["host", &name]));
-        assert_eq!(long.each_ref().map(String::len), [MAX_ID_BYTES; 2]);
-        assert_ne!(long[0].rsplit_once("__"), long[1].rsplit_once("__"));
     }
 
     #[test]

@@ -3,34 +3,53 @@
 //! Names are in labels only, in double quotes, with every letter that Mermaid, Markdown or HTML could read as more than
 //! itself as a numeric code. Nothing can be clicked.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::Verdict;
-use super::graph::{Edge, Graph, MAX_LABEL_BYTES, MAX_TEXT_BYTES, Node, Shape, Step, middle};
+use super::graph::{Edge, Graph, Node, Shape, Step, expect_few, middle};
+use super::{MappedObject, MemoryMap, Verdict};
+use crate::report::fingerprint::hash;
+
+/// The most bytes of a chart that GitHub and GitLab draw.
+const MAX_TEXT_BYTES: usize = 50_000;
 
 /// Room for the line that says how much of a table is left out.
 const MORE_BYTES: usize = 100;
 
+/// The most bytes of a label.
+const MAX_LABEL_BYTES: usize = 280;
+
 /// The most characters of a part of a label.
 const MAX_CHARS: usize = 100;
 
+/// The most bytes of an id: the names of most objects together have fewer.
+const MAX_ID_BYTES: usize = 64;
+
 /// Writes the map.
-pub(super) fn write(graph: &Graph) -> String {
+///
+/// # Errors
+/// In words, for a map that is too large.
+pub(super) fn write(map: &MemoryMap) -> Result<String, String> {
+    let text = draw(&Graph::of(map)?);
+    expect_few(text.len(), MAX_TEXT_BYTES, "bytes")?;
+    Ok(text)
+}
+
+fn draw(graph: &Graph<'_>) -> String {
     let mut out = "flowchart LR\n".to_owned();
     let mut depth = 1;
+    let mut ids = Ids::default();
+    let nodes: Vec<String> = graph.nodes.iter().map(|node| ids.of(node)).collect();
+    let id = |number: usize| nodes.get(number).map_or("", String::as_str);
     graph.walk(|step| {
         let indent = "  ".repeat(depth);
         let _ = match step {
             Step::Open(group) => {
                 depth += 1;
-                writeln!(
-                    out,
-                    "{indent}subgraph {}[\"{}\"]",
-                    group.id,
-                    label(&middle(&group.title, MAX_CHARS))
-                )
+                let title = label(&middle(&group.title(), MAX_CHARS));
+                writeln!(out, "{indent}subgraph {}[\"{title}\"]", ids.id(&group.0))
             }
-            Step::Node(node) => writeln!(out, "{indent}{}", of_node(node)),
+            Step::Node(number, node) => writeln!(out, "{indent}{}{}", id(number), box_of(node)),
             Step::Close => {
                 depth -= 1;
                 writeln!(out, "{}end", "  ".repeat(depth))
@@ -38,17 +57,17 @@ pub(super) fn write(graph: &Graph) -> String {
         };
     });
     for edge in &graph.edges {
-        out += &of_edge(edge, graph);
+        let _ = writeln!(out, "  {} {} {}", id(edge.from), arrow(edge), id(edge.to));
     }
     for verdict in Verdict::ALL {
-        let nodes = graph.nodes.iter().filter(|node| node.verdict == Some(verdict));
+        let nodes = graph.nodes.iter().zip(&nodes).filter(|(node, _)| node.verdict == Some(verdict));
         let (mut nodes, name, style) = (nodes.peekable(), verdict.name(), style(verdict));
         if style.is_empty() || nodes.peek().is_none() {
             continue;
         }
         let _ = writeln!(out, "  classDef {name} {style}");
-        for node in nodes {
-            let _ = writeln!(out, "  class {} {name}", node.id);
+        for (_, id) in nodes {
+            let _ = writeln!(out, "  class {id} {name}");
         }
     }
     out
@@ -82,23 +101,32 @@ const fn style(verdict: Verdict) -> &'static str {
     }
 }
 
-fn of_node(node: &Node) -> String {
+/// A box, behind its id.
+fn box_of(node: &Node<'_>) -> String {
     let [open, close] = match node.shape {
         Shape::Referrer => ["(", ")"],
         Shape::Pod => ["[[", "]]"],
         Shape::Memory | Shape::Unread => ["[", "]"],
         Shape::Store => ["[(", ")]"],
     };
-    let parts: Vec<String> = node.label().iter().map(|part| middle(part, MAX_CHARS)).collect();
-    format!("{}{open}\"{}\"{close}", node.id, label(&parts.join(", ")))
+    let MappedObject { namespace, kind, name, .. } = &node.object;
+    let of_host = node.shape == Shape::Store && !namespace.is_empty();
+    let behind = if of_host { format!(" (namespace {namespace})") } else { String::new() };
+    let verdict = node.verdict.filter(|verdict| *verdict != Verdict::Clean).map(|it| it.words().to_owned());
+    let parts =
+        [format!("{kind} {name}{behind}")].into_iter().chain(verdict).chain(node.words.iter().cloned());
+    let parts: Vec<String> = parts.map(|part| middle(&part, MAX_CHARS)).collect();
+    format!("{open}\"{}\"{close}", label(&parts.join(", ")))
 }
 
-fn of_edge(edge: &Edge, graph: &Graph) -> String {
-    let id = |number: usize| graph.nodes.get(number).map_or("", |node| &node.id);
+/// The arrow of a line, with its label.
+fn arrow(edge: &Edge) -> String {
     let arrow = if edge.crosses { "-.->" } else { "-->" };
-    let text = middle(&edge.label(), MAX_CHARS);
-    let text = if text.is_empty() { String::new() } else { format!("|\"{}\"|", label(&text)) };
-    format!("  {} {arrow}{text} {}\n", id(edge.from), id(edge.to))
+    let words: Vec<&str> = edge.marks().map(|(_, words)| words).chain(edge.differs.as_deref()).collect();
+    match middle(&words.join(", "), MAX_CHARS) {
+        text if text.is_empty() => arrow.to_owned(),
+        text => format!("{arrow}|\"{}\"|", label(&text)),
+    }
 }
 
 /// A text inside of double quotes.
@@ -129,9 +157,55 @@ fn coded(text: &str, kept: &str, most: usize) -> String {
     label
 }
 
+/// The ids so far.
+#[derive(Default)]
+struct Ids(BTreeSet<String>);
+
+impl Ids {
+    /// The id of a box.
+    fn of(&mut self, Node { unit, family, object, shape, .. }: &Node<'_>) -> String {
+        let MappedObject { namespace, kind, name, .. } = object;
+        match shape {
+            Shape::Store => self.id(&["host", unit, namespace, name]),
+            Shape::Memory | Shape::Unread => self.id(&["memory", unit, family, kind, namespace, name]),
+            Shape::Referrer | Shape::Pod => self.id(&["user", unit, family, kind, namespace, name]),
+        }
+    }
+
+    /// An id of ASCII letters, digits and underscores, made from a word and names. Names that Kubernetes accepts have an
+    /// id that no others have; a long id ends with a hash of them. Of other names, an id has a number if an earlier one is
+    /// the same.
+    fn id(&mut self, names: &[&str]) -> String {
+        let mut base = String::new();
+        for name in names.iter().filter(|name| !name.is_empty()) {
+            base.push_str(if base.is_empty() { "" } else { "__" });
+            let mut before = ' ';
+            for c in name.chars() {
+                match c {
+                    c if c.is_ascii_alphanumeric() => base.push(c),
+                    // A second one would look like the border of two names.
+                    '-' | ' ' if before != '-' => base.push('_'),
+                    c => _ = write!(base, "_{:X}_", u32::from(c)),
+                }
+                before = c;
+            }
+        }
+        if base.len() > MAX_ID_BYTES {
+            let end = format!("__{}", hash(names));
+            base.truncate(MAX_ID_BYTES - end.len());
+            base += &end;
+        }
+        let numbered = (2..).map(|number| format!("{base}_{number}"));
+        let mut all = std::iter::once(base.clone()).chain(numbered);
+        all.find(|id| self.0.insert(id.clone())).unwrap_or_default()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::map::graph::samples::map;
+    use crate::report::map::{Facts, MapLine};
 
     #[test]
     fn no_name_leaves_its_comment() {
@@ -148,5 +222,57 @@ mod tests {
         assert_eq!(label("\"]; <b>`#&"), "#34;#93;#59; #60;b#62;#96;#35;#38;");
         assert_eq!(label("style x:80:"), "style x#58;80#58;");
         assert_eq!(label("_a_ http://www.x"), "#95;a#95; http#58;//www#46;x");
+    }
+
+    #[test]
+    fn a_text_that_is_not_drawn_is_too_large() {
+        // Twelve memory resources that all of twenty pods use, each with long variables of its own.
+        let mut map = map([1, 12, 0], 1);
+        for memory in &mut map.units[0].memories {
+            memory.facts = Facts::default();
+            let line = |number: usize| MapLine {
+                user: MappedObject { name: number.to_string(), ..MappedObject::default() },
+                differs: Some("\"".repeat(300)),
+                ..MapLine::default()
+            };
+            memory.users = (0..20).map(line).collect();
+        }
+        assert!(Graph::of(&map).is_ok());
+        let error = write(&map).expect_err("is long");
+        assert!(error.contains("a picture at most 50000"), "{error}");
+    }
+
+    #[test]
+    fn names_of_kubernetes_have_ids_without_numbers() {
+        let names = [
+            ["user", "Agent", "a-b", "c"],
+            ["user", "Agent", "a", "b-c"],
+            ["user", "Agent", "a", "b--c"],
+            ["user", "Agent", "a", "b.c"],
+            ["user", "Agent", "a", "b-2e-c"],
+            ["user", "Agent", "1a", ""],
+        ];
+        let mut ids = Ids::default();
+        assert_eq!(
+            names.map(|names| ids.id(&names)),
+            [
+                "user__Agent__a_b__c", "user__Agent__a__b_c", "user__Agent__a__b__2D_c",
+                "user__Agent__a__b_2E_c", "user__Agent__a__b_2e_c", "user__Agent__1a",
+            ]
+        );
+    }
+
+    #[test]
+    fn ids_occur_once() {
+        let mut ids = Ids::default();
+        let names = [["host", "a b"], ["host", "a-b"], ["host", "a-b"], ["host", "a b 2"]];
+        assert_eq!(
+            names.map(|names| ids.id(&names)),
+            ["host__a_b", "host__a_b_2", "host__a_b_3", "host__a_b_2_2"]
+        );
+        let long = ["\u{e4}\"", "a"].map(|text| text.repeat(500));
+        let long = long.map(|name| ids.id(&["host", &name]));
+        assert_eq!(long.each_ref().map(String::len), [MAX_ID_BYTES; 2]);
+        assert_ne!(long[0].rsplit_once("__"), long[1].rsplit_once("__"));
     }
 }

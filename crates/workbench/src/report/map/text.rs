@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 
-use super::{MapLine, MappedMemory, MemoryMap, Presence, UnitMap, Verdict};
+use super::{MapLine, MappedMemory, MemoryMap, UnitMap, Verdict};
 use crate::report::at_line_start;
 
 const HEADER: Style = Style::new().bold();
@@ -72,7 +72,7 @@ fn write_memory(
         }
         writeln!(out)?;
     }
-    if memory.is_alone && *presence != Presence::Missing {
+    if users.is_empty() {
         writeln!(out, "    no other object refers to it")?;
     }
     let title = object.title() + &of_family;
@@ -81,13 +81,12 @@ fn write_memory(
 
 /// A verdict behind a name.
 fn tag(verdict: Verdict) -> String {
-    let words = verdict.remark();
     let style = match verdict {
         Verdict::Clean => return String::new(),
         Verdict::Denied | Verdict::Memoryless | Verdict::Missing => DENIED,
         Verdict::Warned | Verdict::Unused => MARK,
     };
-    format!(" {style}[{words}]{style:#}")
+    format!(" {style}[{}]{style:#}", verdict.words())
 }
 
 fn write_line(unit: &UnitMap, line: &MapLine, memory: &str, out: &mut impl Write) -> io::Result<()> {
