@@ -21,7 +21,7 @@ use crate::styles::{Style, holds_marker, objects};
 use crate::{MARKER, expect_no_marker};
 
 /// The commands that read manifests; `FILE` stands for the file.
-const COMMANDS: [&str; 26] = [
+const COMMANDS: [&str; 25] = [
     "check -o text FILE",
     "check -o concise FILE",
     "check -o json FILE",
@@ -50,7 +50,7 @@ const COMMANDS: [&str; 26] = [
 ];
 
 /// The commands that judge by a policy, whose findings quote the wrong values.
-const JUDGED: [&str; 14] = [
+const JUDGED: [&str; 15] = [
     "check -o text --policy policy.json FILE",
     "check -o json --policy policy.json FILE",
     "check -o sarif --policy policy.json FILE",

@@ -15,7 +15,7 @@ use crate::support::tools;
 pub(crate) fn path() -> &'static str {
     static PATH: OnceLock<String> = OnceLock::new();
     PATH.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("units-bin");
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("units-bin-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         for (name, program) in [("kubectl", kubectl()), ("helm", tools::helm().expect("there is a helm"))] {
             let link = folder.join(name);

@@ -251,7 +251,8 @@ mod tests {
     #[test]
     fn a_picture_of_any_size_keeps_its_limits() {
         for (size, length) in SIZES.into_iter().flat_map(|size| [(size, 1), (size, 253)]) {
-            let graph = Graph::of(&map(size, length)).expect("is small");
+            let map = map(size, length);
+            let graph = Graph::of(&map).expect("is small");
             let layout = layout(&graph);
             let mut taken = BTreeSet::new();
             for (place, node) in layout.places.iter().zip(&graph.nodes) {

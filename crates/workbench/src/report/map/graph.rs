@@ -292,7 +292,8 @@ mod tests {
     fn a_map_of_sixty_boxes_has_a_graph() {
         for size in SIZES {
             let [namespaces, memories, agents] = size;
-            let graph = Graph::of(&map(size, 1)).expect("is small");
+            let map = map(size, 1);
+            let graph = Graph::of(&map).expect("is small");
             assert_eq!(graph.nodes.len(), namespaces * memories * (2 + agents), "{size:?}");
             for node in &graph.nodes {
                 assert_eq!(node.verdict.is_none(), node.shape == Shape::Store, "{node:?}");
