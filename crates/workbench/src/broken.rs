@@ -515,16 +515,15 @@ mod tests {
     /// What a denial says is gone is not also unknown. What another object names is.
     #[test]
     fn what_is_gone_is_not_unknown() {
-        let memory = |namespace: &str, name: &str| {
-            let mut memory = object("arkonis.dev", "v1alpha1", "ArkMemory", (namespace, name));
+        let memory = |name: &str| {
+            let mut memory = object("arkonis.dev", "v1alpha1", "ArkMemory", ("a", name));
             put(&mut memory, "spec/backend", "redis".into());
             put(&mut memory, "spec/redis/secretRef/name", name.into());
             memory
         };
         let secret = object("", "v1", "Secret", ("a", "redis"));
-        let base =
-            at_base(&mut run(&[memory("a", "redis"), secret.clone()], Comparison::Base), str::to_owned);
-        let now = [memory("b", "redis"), memory("b", "other"), secret];
+        let base = at_base(&mut run(&[memory("redis"), secret], Comparison::Base), str::to_owned);
+        let now = ["redis", "other"].map(memory);
         let checked = run(&now, Comparison::With(Arc::new(base)));
         let denials = checked.decided.iter().flat_map(Decided::findings).filter(|it| it.is_denial()).count();
         let unknown: Vec<&str> =
