@@ -12,7 +12,7 @@ use crate::cli::output::{
     FindingArgs, OutputArg, check_places, has_format, is_page, or_reported, write_outputs,
 };
 use crate::cli::project::{FailOnSeverity, Project};
-use crate::cli::pull_request::{Compared, open_branch, reference};
+use crate::cli::pull_request::{open_branch, reference};
 use crate::cli::terminal::Terminal;
 use memgate_model::finding::{Finding, Severity};
 use memgate_platforms::common::{KUSTOMIZATION_INVALID, STATE_UNUSED, VALUE_UNKNOWN};
@@ -159,15 +159,13 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let (fail_on, broken) = (args.fail_on.or(&project), project.broken.take());
     let mut run = args.input.run(&project, terminal)?;
     run.plan.ignored = IgnoredCodes::new(&args.ignore).map_err(anyhow::Error::msg)?;
-    let compares_maps = branch.is_some() && has_format(&args.output, ReportFormat::Markdown);
-    run.plan.wants_map = is_page(&args.output) || compares_maps;
+    run.plan.wants_map = is_page(&args.output);
     let wants_edits = has_format(&args.output, ReportFormat::Sarif);
     if args.fix.fix {
         return run_fix(args, run, fail_on, terminal);
     }
     let compare = |it: OpenBranch| it.compare(&args.input, &project, &mut run, terminal);
-    let mut compared = branch.map(compare).transpose()?;
-    let map = compared.as_mut().and_then(Compared::take_map).filter(|_| compares_maps);
+    let compared = branch.map(compare).transpose()?;
     let is_compared = compared.is_some();
     let following = terminal.follow(&run.plan.progress);
     let mut checked = judged(&run)?;
@@ -181,9 +179,8 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     // The next run on the main branch would end with it. What is denied now comes before that.
     let is_only_broken = broken.is_some() && checked.inputs.errors.is_empty();
     checked.inputs.errors.extend(broken);
-    let map_changes = map.zip(checked.map.clone());
     let shown = args.findings.shown(&args.output)?;
-    let mut report = Report { shown, map_changes, ..report(&checked) };
+    let mut report = Report { shown, ..report(&checked) };
     if wants_edits {
         // What is known is not corrected, and standard input has no text to correct.
         let again = Some(&run).filter(|_| !is_compared && !run.plan.reads_stdin());

@@ -29,10 +29,9 @@ use memgate_model::settings::Settings;
 
 /// Find faults of an installation in a cluster
 ///
-/// Checks the webhook configurations, the certificates that they trust, the Service, Deployment and
-/// rights of memgate, other webhooks, labels, quotas and Pod Security of namespaces, agent pods that
-/// run without their memory, and workloads whose pods cannot run as meant with it; and calls memgate
-/// by dry runs. Nothing is changed. A check that needs an object that you may not read is unknown.
+/// Checks the webhook configurations, the certificates that they trust, the Service and Deployment
+/// of memgate, pauses, agent pods that run without their memory or cannot run as meant with it,
+/// and calls memgate by dry runs. Nothing is changed. A check that needs an object that you may not read is unknown.
 #[derive(Debug, clap::Args)]
 #[command(
     before_help = "\

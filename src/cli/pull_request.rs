@@ -22,7 +22,6 @@ use memgate_workbench::load::each_unit;
 use memgate_workbench::paths::is_glob;
 use memgate_workbench::plan::Plan;
 use memgate_workbench::report::counted;
-use memgate_workbench::report::map::MemoryMap;
 use memgate_workbench::run::{Run, judged};
 use memgate_workbench::suppress::{KnownFindings, known, newly_ignored, suppress};
 
@@ -53,16 +52,9 @@ pub struct Compared {
     reference: String,
     /// The findings where the branch began.
     known: KnownFindings,
-    /// The map of memory where the branch began, if it is compared.
-    map: Option<MemoryMap>,
 }
 
 impl Compared {
-    /// Takes the map out.
-    pub fn take_map(&mut self) -> Option<MemoryMap> {
-        self.map.take()
-    }
-
     /// Makes notes of known findings: those that comments ignore, and those of the base.
     pub fn apply(mut self, checked: &mut Checked) {
         let identities = ignore::apply_and_identify(checked);
@@ -93,9 +85,8 @@ impl OpenBranch {
             JudgedBy::Reference(Arc::new(self.standing(input, project, &run.plan, terminal)?))
         };
         let occasion = run.occasion;
-        let wants_map = run.plan.wants_map;
         let judge = |plan| {
-            let plan = Plan { comparison: Comparison::Base, wants_map, ..plan };
+            let plan = Plan { comparison: Comparison::Base, ..plan };
             Ok(judged(&Run { plan, occasion })?)
         };
         let (mut checked, base) = self.read(Commit::Start, input, project, &run.plan, judge)?;
@@ -111,7 +102,7 @@ impl OpenBranch {
         let known = known(&checked, &identities);
         let objects = broken::at_base(&mut checked, |file| self.shown(&base, file));
         run.plan.comparison = Comparison::With(Arc::new(objects));
-        Ok(Compared { reference: self.branch.reference, known, map: checked.map })
+        Ok(Compared { reference: self.branch.reference, known })
     }
 
     /// The name of a file of the base as the user would write it.
@@ -181,27 +172,8 @@ fn drop_missing_paths(plan: &mut Plan) {
     plan.checked.retain(is_there);
 }
 
-/// What `read` makes of the files of a plan as they were at the merge base of a branch, with a note that names the commit.
-///
-/// # Errors
-/// When the base cannot be read, or the user stops it.
-#[cfg(feature = "workstation")]
-pub(super) fn at_base<T>(
-    reference: &str,
-    input: &InputArgs,
-    project: &Project,
-    plan: &Plan,
-    terminal: Terminal,
-    read: impl FnOnce(Plan) -> anyhow::Result<T>,
-) -> anyhow::Result<(T, Base)> {
-    let open = OpenBranch::find(reference)?;
-    let result = open.read(Commit::Start, input, project, plan, read)?;
-    open.note_start(terminal);
-    Ok(result)
-}
-
 /// Writes a note about inputs that could not be read at the base, with what follows from it.
-pub(super) fn note_base_errors(errors: &[Error], base: &Base, effect: &str, terminal: Terminal) {
+fn note_base_errors(errors: &[Error], base: &Base, effect: &str, terminal: Terminal) {
     if let Some(first) = errors.first() {
         let errors = counted(errors.len(), "error");
         let first = base.from_root(&input_error(first).line);

@@ -28,12 +28,6 @@ pub(crate) fn trials() -> Vec<Trial> {
         Trial::new("doctor::finds_a_webhook_that_does_not_answer", unanswered),
         Trial::new("doctor::finds_pods_without_their_memory", missed),
         Trial::new("doctor::does_not_know_what_is_beyond_its_limit", limited),
-        // The agents would be users of the memory of other trials: of a kind that is looked for everywhere.
-        Trial::alone("doctor::finds_quotas_that_are_used_up", full_quota),
-        Trial::alone("doctor::finds_limits_that_are_too_narrow", narrow_limits),
-        Trial::alone("doctor::finds_pods_that_pod_security_refuses", pod_security),
-        Trial::alone("doctor::says_where_it_may_not_try_a_pod", no_right_to_try),
-        Trial::new("doctor::finds_other_webhooks", other_webhooks),
         Trial::new("doctor::says_which_rights_it_lacks", rights),
         Trial::new("doctor::fails_without_an_apiserver", unreachable),
     ]
@@ -176,8 +170,8 @@ fn healthy(fixture: &Fixture) -> Result<()> {
     target.run_replicas(cluster)?;
     let diagnosis = target.doctor(cluster, &[])?;
     for id in [
-        "service", "endpoints", "deployment", "replicas", "disruption-budget", "rights", "ca-bundle",
-        "apiserver", "platforms",
+        "service", "endpoints", "deployment", "replicas", "disruption-budget", "ca-bundle", "apiserver",
+        "platforms",
     ] {
         let others = diagnosis.checks().find(|check| check["id"] == id && check["status"] != "ok");
         ensure!(others.is_none(), "{others:?}");
@@ -221,9 +215,6 @@ fn registration(fixture: &Fixture) -> Result<()> {
 
     cluster.kubectl(&["delete", "validatingwebhookconfiguration", &target.namespace])?.ok()?;
     target.says(cluster, "webhooks", "fail", "there is no such configuration")?;
-
-    cluster.kubectl(&["delete", "clusterrolebinding", &target.namespace])?.ok()?;
-    target.says(cluster, "rights", "fail", "it lacks")?;
 
     let port = json!([{"op": "replace", "path": "/spec/ports/0/targetPort", "value": 8443}]).to_string();
     let patch = ["patch", "service", "memgate", "-n", &target.namespace, "--type=json", "--patch", &port];
@@ -317,20 +308,8 @@ fn missed(fixture: &Fixture) -> Result<()> {
         let label = format!("memgate.dev/inject={value}");
         cluster.kubectl(&["label", "namespace", &namespace, "--overwrite", &label])?.ok().map(|_| ())
     };
-    label("off")?;
-    let of_namespace = format!("Namespace {namespace}");
-    let unknown = doctor()?;
-    let found =
-        unknown.find("inject-label", "warn", &of_namespace).context("nothing is said of the label")?;
-    ensure!(found["message"] == "memgate.dev/inject=off on a namespace means nothing", "{found}");
     label("disabled")?;
     let disabled = doctor()?;
-    let found =
-        disabled.find("inject-label", "warn", &of_namespace).context("nothing is said of the label")?;
-    ensure!(
-        found["message"].as_str().unwrap_or_default().contains("opts out, but holds agent pods"),
-        "{found}"
-    );
     ensure!(disabled.find("missed-pods", "warn", &title).is_none(), "a pod that opted out missed nothing");
     Ok(())
 }
@@ -341,16 +320,10 @@ fn limited(fixture: &Fixture) -> Result<()> {
     fixture.memgate()?;
     let target = DoctorTarget::new(cluster)?;
     let diagnosis = target.doctor(cluster, &["--limit", "1"])?;
-    for (id, kind) in [
-        ("webhooks", "mutatingwebhookconfigurations"),
-        ("order", "mutatingwebhookconfigurations"),
-        ("timeouts", "mutatingwebhookconfigurations"),
-        ("inject-label", "namespaces"),
-    ] {
-        let text = format!("there are too many {kind} to look at all of them; --limit raises the number");
-        let found = diagnosis.find(id, "unknown", &text);
-        ensure!(found.is_some(), "{id} is not unknown: {:#}", diagnosis.json);
-    }
+    let text =
+        "there are too many mutatingwebhookconfigurations to look at all of them; --limit raises the number";
+    let found = diagnosis.find("webhooks", "unknown", text);
+    ensure!(found.is_some(), "webhooks is not unknown: {:#}", diagnosis.json);
     for id in ["webhooks", "missed-pods", "ca-bundle", "review-paths"] {
         let wrong = diagnosis.checks().find(|check| {
             let message = check["message"].as_str().unwrap_or_default();
@@ -358,257 +331,6 @@ fn limited(fixture: &Fixture) -> Result<()> {
         });
         ensure!(wrong.is_none(), "{wrong:?}");
     }
-    let whole = target.doctor(cluster, &[])?;
-    // Webhooks of other trials count too.
-    let known = ["ok", "warn"].iter().any(|status| whole.find("timeouts", status, "add up to").is_some());
-    ensure!(known, "{:#}", whole.json);
-    Ok(())
-}
-
-/// An agent of sympozium, to whose pods memgate adds a container.
-fn agent_with_sidecar() -> [Value; 2] {
-    let agent = json!({
-        "apiVersion": "sympozium.ai/v1alpha1", "kind": "Agent", "metadata": {"name": "triage"},
-        "spec": {"agents": {"default": {"model": "gpt-4o"}}, "skills": [{"skillPackRef": "memory"}]},
-    });
-    let pack = json!({
-        "apiVersion": "sympozium.ai/v1alpha1", "kind": "SkillPack", "metadata": {"name": "memory"},
-        "spec": {
-            "skills": [{"name": "memory", "content": "Use memory_search before you start."}],
-            "sidecar": {"image": "registry.example/memory-server:2.1"},
-        },
-    });
-    [agent, pack]
-}
-
-/// Namespaces of agents to whose pods memgate adds a container: in `running` there is a pod, which came to
-/// be before anything stood in its way; in `waiting` none was ever admitted.
-struct Crowd {
-    running: String,
-    waiting: String,
-}
-
-impl Crowd {
-    fn new(fixture: &Fixture) -> Result<Self> {
-        let (cluster, exempt) = (fixture.cluster()?, fixture.memgate()?.exempt_client());
-        // The pod that doctor makes up where there is none meets this.
-        let strict = [("pod-security.kubernetes.io/enforce", "restricted")];
-        let crowd = Self {
-            running: fixture.namespace("crowded", &[])?,
-            waiting: fixture.namespace("crowded", &strict)?,
-        };
-        let few = json!({"cpu": "1m", "memory": "1Mi"});
-        let pod = json!({
-            "apiVersion": "v1", "kind": "Pod",
-            "metadata": {
-                "name": "triage-1",
-                "labels": {"sympozium.ai/component": "agent-run", "sympozium.ai/instance": "triage"},
-            },
-            "spec": {"containers": [{
-                "name": "agent", "image": "agent-runner", "resources": {"requests": few, "limits": few},
-            }]},
-        });
-        for namespace in crowd.both() {
-            for object in agent_with_sidecar() {
-                cluster.block_on(create(&exempt, namespace, &object, ""))?.object()?;
-            }
-        }
-        cluster.block_on(create(&exempt, &crowd.running, &pod, ""))?.object()?;
-        Ok(crowd)
-    }
-
-    fn both(&self) -> [&String; 2] {
-        [&self.running, &self.waiting]
-    }
-
-    fn apply(&self, cluster: &ControlPlane, object: &Value) -> Result<()> {
-        for namespace in self.both() {
-            cluster.admin().apply_in(namespace, &object.to_string())?.ok()?;
-        }
-        Ok(())
-    }
-
-    /// That no dry run left a pod; then the agents go, which other trials would see.
-    fn leave(&self, cluster: &ControlPlane) -> Result<()> {
-        for (namespace, expected) in [(&self.running, "pod/triage-1\n"), (&self.waiting, "")] {
-            let pods = cluster.kubectl(&["get", "pods", "-n", namespace, "-o", "name"])?.ok()?.stdout;
-            ensure!(pods == expected, "{namespace}: a dry run stored something: {pods}");
-            let kinds = "agents.sympozium.ai,skillpacks.sympozium.ai";
-            cluster.kubectl(&["delete", kinds, "--all", "-n", namespace])?.ok()?;
-        }
-        Ok(())
-    }
-}
-
-/// The checks about pods in a namespace.
-fn about_pods(diagnosis: &Diagnosis, namespace: &str) -> Vec<Value> {
-    let subjects = [format!("Namespace {namespace}"), format!("ResourceQuota {namespace}/full")];
-    let about =
-        diagnosis.checks().filter(|check| subjects.iter().any(|subject| check["subject"] == *subject));
-    about.filter(|check| check["id"] != "inject-label").cloned().collect()
-}
-
-/// Runs it until this is its only check about pods in both namespaces.
-fn says_of_both(
-    cluster: &ControlPlane,
-    crowd: &Crowd,
-    (id, status, subject): (&str, &str, &str),
-    message: &str,
-) -> Result<()> {
-    let target = DoctorTarget { namespace: "memgate".to_owned() };
-    wait::until(message, || {
-        let diagnosis = target.doctor(cluster, &["--family", "sympozium"])?;
-        let is_said = |namespace: &String| match about_pods(&diagnosis, namespace).as_slice() {
-            [check] => {
-                check["id"] == id
-                    && check["status"] == status
-                    && check["subject"] == subject.replace("{}", namespace)
-                    && check["message"].as_str().is_some_and(|text| text.starts_with(message))
-            }
-            _ => false,
-        };
-        Ok(crowd.both().into_iter().all(is_said).then_some(()))
-    })
-}
-
-const REFUSED: &str = "one more pod with the added container memory-server is refused";
-
-/// The memory of a sympozium agent runs beside it, and the quota of its namespace is used up.
-fn full_quota(fixture: &Fixture) -> Result<()> {
-    let cluster = fixture.cluster()?;
-    let crowd = Crowd::new(fixture)?;
-    let hard = json!({"requests.cpu": "10m"});
-    crowd.apply(
-        cluster,
-        &json!({
-            "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "full"}, "spec": {"hard": hard},
-        }),
-    )?;
-    // There is no controller here that would count.
-    let count = |status: Value| -> Result<()> {
-        let status = json!({"status": status}).to_string();
-        for namespace in crowd.both() {
-            let patch = ["patch", "quota", "full", "-n", namespace, "--subresource=status", "--type=merge"];
-            cluster.kubectl(&[&patch[..], &["--patch", &status]].concat())?.ok()?;
-        }
-        Ok(())
-    };
-    count(json!({"hard": hard}))?;
-    let uncounted = "failed to try a pod: status unknown for quota: full, ";
-    says_of_both(cluster, &crowd, ("room", "unknown", "Namespace {}"), uncounted)?;
-    count(json!({"hard": hard, "used": {"requests.cpu": "1m"}}))?;
-    let exceeded = format!("{REFUSED}: exceeded quota: full, ");
-    says_of_both(cluster, &crowd, ("quota", "warn", "ResourceQuota {}/full"), &exceeded)?;
-    crowd.leave(cluster)
-}
-
-/// Containers of the size of the memory's may not run there.
-fn narrow_limits(fixture: &Fixture) -> Result<()> {
-    let cluster = fixture.cluster()?;
-    let crowd = Crowd::new(fixture)?;
-    let limits = json!([{"type": "Container", "max": {"memory": "16Mi"}}]);
-    crowd.apply(
-        cluster,
-        &json!({
-            "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "small"}, "spec": {"limits": limits},
-        }),
-    )?;
-    let above = format!("{REFUSED}: maximum memory usage per Container is 16Mi, but limit is ");
-    says_of_both(cluster, &crowd, ("limits", "fail", "Namespace {}"), &above)?;
-    crowd.leave(cluster)
-}
-
-/// "restricted" admits the container that memgate adds, and not the agent's own.
-fn pod_security(fixture: &Fixture) -> Result<()> {
-    let cluster = fixture.cluster()?;
-    let crowd = Crowd::new(fixture)?;
-    let target = DoctorTarget { namespace: "memgate".to_owned() };
-    let doctor = || target.doctor(cluster, &["--family", "sympozium"]);
-    let admitted = doctor()?;
-    for namespace in crowd.both() {
-        let checks = about_pods(&admitted, namespace);
-        ensure!(checks.is_empty(), "{checks:?}");
-    }
-    let level = "pod-security.kubernetes.io/enforce=restricted";
-    cluster.kubectl(&["label", "namespace", &crowd.running, "--overwrite", level])?.ok()?;
-    let message =
-        format!("{REFUSED}, and one without it is refused too: violates PodSecurity \"restricted:latest\": ");
-    let check = wait::until(&message, || {
-        Ok(about_pods(&doctor()?, &crowd.running).into_iter().find(|check| check["id"] == "pod-security"))
-    })?;
-    let text = check["message"].as_str().unwrap_or_default();
-    ensure!(check["status"] == "warn" && text.starts_with(&message), "{check}");
-    ensure!(!text.contains("\"memory-server\" must"), "{check}");
-    let others = about_pods(&doctor()?, &crowd.waiting);
-    ensure!(others.is_empty(), "{others:?}");
-    crowd.leave(cluster)
-}
-
-/// Without the right to create pods it stays open whether they would be admitted.
-fn no_right_to_try(fixture: &Fixture) -> Result<()> {
-    let cluster = fixture.cluster()?;
-    let exempt = fixture.memgate()?.exempt_client();
-    let namespace = fixture.namespace("untried", &[])?;
-    for object in agent_with_sidecar() {
-        cluster.block_on(create(&exempt, &namespace, &object, ""))?.object()?;
-    }
-    let user = "may-only-read";
-    let read = json!({"apiGroups": ["sympozium.ai", ""], "resources": ["*"], "verbs": ["get", "list"]});
-    let api = "rbac.authorization.k8s.io";
-    for object in [
-        json!({
-            "apiVersion": format!("{api}/v1"), "kind": "ClusterRole", "metadata": {"name": user}, "rules": [read],
-        }),
-        json!({
-            "apiVersion": format!("{api}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": user},
-            "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": user},
-            "subjects": [{"apiGroup": api, "kind": "User", "name": user}],
-        }),
-    ] {
-        cluster.admin().apply(&object.to_string())?;
-    }
-    let reader = cluster.user_kubeconfig(user, &[])?;
-    let diagnosis = Diagnosis::read(&run(&reader, &["--family", "sympozium"])?)?;
-    cluster
-        .kubectl(&["delete", "agents.sympozium.ai,skillpacks.sympozium.ai", "--all", "-n", &namespace])?
-        .ok()?;
-    let check = diagnosis.checks().find(|check| check["subject"] == format!("Namespace {namespace}"));
-    let check = check.with_context(|| diagnosis.json.to_string())?;
-    ensure!(check["id"] == "room" && check["status"] == "unknown", "{check}");
-    ensure!(check["message"] == "you may not create pods: this right is needed", "{check}");
-    Ok(())
-}
-
-/// Another one that is asked after memgate and that memgate's own pods wait for.
-fn other_webhooks(fixture: &Fixture) -> Result<()> {
-    let cluster = fixture.cluster()?;
-    fixture.memgate()?;
-    let target = DoctorTarget::new(cluster)?;
-    let name = format!("z-{}", target.namespace);
-    let other = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
-        "metadata": {"name": name},
-        "webhooks": [{
-            "name": "policy.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
-            "clientConfig": {"service": {"name": "policy", "namespace": "policies"}},
-            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": target.namespace}},
-            // Of the test, so that nothing in the namespace waits for it.
-            "objectSelector": {"matchLabels": {"app.kubernetes.io/name": "memgate"}},
-            "matchConditions": [{"name": "never", "expression": "false"}],
-            "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}],
-        }],
-    });
-    cluster.admin().apply(&other.to_string())?;
-    target.says(cluster, "webhook-loop", "warn", &name)?;
-    let order = target.says(cluster, "order", "ok", "which is asked again when they change one")?;
-    ensure!(order["status"] == "ok", "{order}");
-    let never =
-        json!([{"op": "replace", "path": "/webhooks/0/reinvocationPolicy", "value": "Never"}]).to_string();
-    let patch =
-        ["patch", "mutatingwebhookconfiguration", &target.namespace, "--type=json", "--patch", &never];
-    cluster.kubectl(&patch)?.ok()?;
-    target.says(cluster, "order", "warn", "memgate is not asked again")?;
-    cluster.kubectl(&["delete", "mutatingwebhookconfiguration", &name])?.ok()?;
     Ok(())
 }
 
@@ -624,9 +346,6 @@ fn rights(fixture: &Fixture) -> Result<()> {
         ("webhooks", "you may not list validatingwebhookconfigurations"),
         ("service", "you may not get services"),
         ("deployment", "you may not get deployments"),
-        ("rights", "you may not create subjectaccessreviews"),
-        ("order", "you may not list mutatingwebhookconfigurations"),
-        ("inject-label", "you may not list namespaces"),
         ("missed-pods", "you may not list pods"),
         ("missed-pods", "you may not list memories"),
     ] {

@@ -338,62 +338,6 @@ fn hides_what_an_error_of_the_base_quotes() {
     assert!(!checked.stderr.contains("hunter2"), "{}", checked.stderr);
 }
 
-/// What a branch changes in the map of memory; the work tree and the index stay as they are.
-#[test]
-fn the_map_shows_what_a_branch_changes() {
-    let repository = Repository::new();
-    let memory = |seconds| {
-        format!(
-            "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {{name: notes, namespace: team-a}}\n\
-             spec: {{backend: redis, redis: {{secretRef: {{name: r}}, ttlSeconds: {seconds}}}}}\n"
-        )
-    };
-    let agent = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata: {name: scout, namespace: team-a}\n\
-                 spec: {model: m, systemPrompt: p, memoryRef: {name: notes}}\n";
-    repository.write("deploy/memory.yaml", &memory(60));
-    repository.commit();
-    repository.git(&["checkout", "--quiet", "-b", "feature"]);
-    repository.write("deploy/memory.yaml", &memory(90));
-    repository.write("deploy/agent.yaml", agent);
-    repository.commit();
-    let map = |arguments: &[&str]| {
-        let mut command = repository.command(env!("CARGO_BIN_EXE_memgate"));
-        let output = command.args(["map", "deploy"]).args(arguments).output().expect("memgate runs");
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        (text(&output.stdout), text(&output.stderr), output.status.code())
-    };
-    let (out, err, code) = map(&["--base", "main"]);
-    assert_eq!(code, Some(0), "{err}");
-    let expected = "\
---- a/map.txt
-+++ b/map.txt
-@@ -1,6 +1,6 @@
- namespace team-a
--  ArkMemory notes [not used]
--    backend: redis, durable: yes, retention: 60s
-+  ArkMemory notes
-+    backend: redis, durable: yes, retention: 90s
-     host: unknown (the endpoint is in a Secret)
-     Secret: r
--    no other object refers to it
-+    ArkAgent team-a/scout → ArkMemory team-a/notes
-";
-    assert_eq!(out, expected);
-    let (out, _, _) = map(&["--base", "main", "-o", "mermaid"]);
-    assert!(
-        out.contains(
-            "\n+  user__arkonis__ArkAgent__team_a__scout --> memory__arkonis__ArkMemory__team_a__notes\n"
-        ),
-        "{out}"
-    );
-    let (out, err, code) = map(&["--base", "HEAD"]);
-    assert_eq!((out.as_str(), code), ("", Some(0)));
-    assert!(err.contains("note: the map is the same"), "{err}");
-    let (_, err, code) = map(&["--base", "absent"]);
-    assert_eq!(code, Some(2), "{err}");
-    assert_eq!(repository.git(&["status", "--porcelain"]), "");
-}
-
 /// What a branch did to the target of a reference decides what is said of it; one that was missing before is known.
 #[test]
 fn denies_what_the_branch_broke() {

@@ -107,7 +107,6 @@ fn commands() -> Vec<String> {
         "mutate --diff --no-origins FILE inside.yaml",
         "view FILE inside.yaml",
         "view --with FILE inside.yaml",
-        "map --base HEAD FILE inside.yaml",
         "what-if --base FILE --policy own.yaml inside.yaml",
         "explain-pod FILE inside.yaml",
         "test --policy FILE good.yaml",

@@ -1,4 +1,5 @@
 //! The layouts of tests/layouts.yaml.
+#![allow(clippy::expect_used, reason = "the file is ours, and a test that reads it wrongly must fail")]
 
 use std::collections::BTreeMap;
 

@@ -146,8 +146,8 @@ fn patches(numbers: &mut Numbers, count: usize, files: &mut Files, directory: &s
         };
         let (file, list) = (format!("p{number}.yaml"), if text.is_empty() { "patches:\n" } else { "" });
         text += list;
-        let indented = |text: &str| text.lines().map(|line| format!("    {line}\n")).collect::<String>();
-        text += &match numbers.below(4) {
+        let indented = |text: &str| text.lines().flat_map(|line| ["    ", line, "\n"]).collect::<String>();
+        let entry = match numbers.below(4) {
             0 => {
                 files.push((format!("{directory}/{file}"), merge));
                 format!("- path: {file}\n")
@@ -159,6 +159,7 @@ fn patches(numbers: &mut Numbers, count: usize, files: &mut Files, directory: &s
             }
             _ => format!("- target: {target}\n  patch: |\n{}", indented(operations)),
         };
+        text += &entry;
     }
     text
 }
@@ -224,7 +225,7 @@ fn difference(seed: u64) -> Option<String> {
         }
     }
     let shown = || {
-        let files = files.iter().map(|(name, text)| format!("--- {name}\n{text}")).collect::<String>();
+        let files = files.iter().flat_map(|(name, text)| ["--- ", name, "\n", text]).collect::<String>();
         format!("seed {seed}\n{wrong}{files}")
     };
     (!wrong.is_empty()).then(shown)

@@ -1,15 +1,14 @@
 //! Reads the pods of agents, and the state that decisions about these pods use.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::{StreamExt as _, future::join, stream};
 use kube::api::ListParams;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::cluster_state::{AgentPod, Agents, Created, Fetched, created_at, text};
 use crate::listed_state::read_state;
-use crate::probe::minimal_pod;
 use crate::reader::{ClusterReader, path, truncated, with_kind};
 use crate::replay::replay;
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, KindEntry};
@@ -20,8 +19,6 @@ use memgate_model::object::{Object, Reference};
 use memgate_model::selector::PodSelector;
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
-use memgate_model::state_reader::StateReader;
-use memgate_primitives::budget::Budget;
 
 /// How many rounds of lookups there are: an agent refers to a memory, which refers to other objects.
 const MAX_LOOKUP_ROUNDS: usize = 3;
@@ -29,13 +26,10 @@ const MAX_LOOKUP_ROUNDS: usize = 3;
 /// How many objects are looked up one by one, in all rounds.
 const MAX_LOOKUPS: usize = 200;
 
-/// How many pods are made up in one namespace.
-const MAX_STAND_INS: usize = 20;
-
 /// How many lists or single objects are read at a time.
 const MAX_CONCURRENT_LISTS: usize = 8;
 
-/// Reads pods and state for the families of the settings, and makes up pods where there are none.
+/// Reads pods and state for the families of the settings.
 pub async fn agents(reader: &ClusterReader, settings: Settings) -> Agents {
     let everywhere = BTreeSet::from([String::new()]);
     let families = settings.families.clone();
@@ -45,9 +39,8 @@ pub async fn agents(reader: &ClusterReader, settings: Settings) -> Agents {
     for why in reasons {
         add_once(&mut incomplete, why);
     }
-    let stand_ins = stand_ins(&pods, &snapshot);
     // After the first round only what was open then.
-    let mut open: Vec<&AgentPod> = pods.iter().chain(&stand_ins).collect();
+    let mut open: Vec<&AgentPod> = pods.iter().collect();
     let unknown = |state: &Snapshot| {
         let mut replayed = replay(open.iter().copied(), state);
         replayed.retain(|replayed| !replayed.decision.unknown.is_empty());
@@ -55,7 +48,7 @@ pub async fn agents(reader: &ClusterReader, settings: Settings) -> Agents {
         replayed.into_iter().flat_map(|replayed| replayed.decision.unknown).collect()
     };
     look_up(reader, &mut snapshot, &mut incomplete, unknown).await;
-    Agents { pods, stand_ins, incomplete, snapshot, created }
+    Agents { pods, incomplete, snapshot, created }
 }
 
 /// The pods that the selectors of the families match in these namespaces, each once; the empty namespace stands for
@@ -175,36 +168,6 @@ pub(super) fn created(objects: &[Value]) -> Created {
     objects.iter().filter_map(|object| Some((key(object), created_at(object)?))).collect()
 }
 
-/// Pods as platforms would create them for agents in namespaces that have no agent pod. They meet Pod
-/// Security "restricted" and request almost no resources, so that only memgate's additions can be refused.
-fn stand_ins(pods: &[AgentPod], snapshot: &Snapshot) -> Vec<AgentPod> {
-    let work = Budget::default();
-    let mut reader = StateReader::new(snapshot, &work);
-    let mut stand_ins = Vec::new();
-    for &family in &snapshot.settings.families {
-        let Some(labels) = family.pods.labels_for_agent.filter(|_| family.pods.adds_containers) else {
-            continue;
-        };
-        for kind in family.kinds.watched {
-            let agents = reader.everywhere(kind);
-            stand_ins.extend(agents.filter_map(|agent| {
-                let (namespace, name) = (&*agent.namespace, &*agent.name);
-                let labels = labels(kind, namespace, name)?;
-                let metadata = json!({"name": name, "namespace": namespace, "labels": labels});
-                Some(AgentPod { json: minimal_pod(&metadata, "agent") })
-            }));
-        }
-    }
-    let inhabited: BTreeSet<&str> = pods.iter().map(AgentPod::namespace).collect();
-    let mut of_namespace: BTreeMap<String, usize> = BTreeMap::new();
-    stand_ins.retain(|pod| {
-        let count = of_namespace.entry(pod.namespace().to_owned()).or_default();
-        *count += 1;
-        *count <= MAX_STAND_INS && !inhabited.contains(pod.namespace())
-    });
-    stand_ins
-}
-
 /// Looks up, one by one, the objects that decisions refer to and the snapshot does not hold. `unknown` returns these
 /// references for a snapshot.
 pub(super) async fn look_up(
@@ -254,6 +217,8 @@ mod tests {
     use axum::body::Body;
     use axum::http::{Request, Response, StatusCode, Uri};
     use tokio::runtime::Runtime;
+
+    use serde_json::json;
 
     use super::*;
 

@@ -88,17 +88,6 @@ pub struct Installation {
     pub policies: Fetched<Vec<Value>>,
     /// What is paused.
     pub pauses: Fetched<Vec<Pause>>,
-    /// What memgate's account may do.
-    pub permissions: Fetched<Permissions>,
-}
-
-/// Which of the permissions of its role an account has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Permissions {
-    /// How many were checked.
-    pub checked: usize,
-    /// Those that it lacks, as `verb resource.group`.
-    pub denied: Vec<String>,
 }
 
 /// An agent pod, as the apiserver has it.
@@ -113,8 +102,6 @@ pub struct AgentPod {
 pub struct Agents {
     /// The pods.
     pub pods: Vec<AgentPod>,
-    /// Made-up pods of agents without a pod, if memgate would add containers to them.
-    pub stand_ins: Vec<AgentPod>,
     /// What could not be read, or only in part, a sentence each.
     pub incomplete: Vec<String>,
     /// The state that decisions look at.
@@ -129,7 +116,6 @@ impl Default for Agents {
     fn default() -> Self {
         Self {
             pods: Vec::new(),
-            stand_ins: Vec::new(),
             incomplete: Vec::new(),
             snapshot: Snapshot::new(memgate_platforms::default_settings()),
             created: Created::new(),
@@ -165,17 +151,6 @@ impl Installation {
     /// The entries of memgate's own configurations.
     pub fn all_own_entries(&self) -> Vec<WebhookEntry> {
         Phase::ALL.into_iter().filter_map(|call| self.own_entries(call)).flatten().collect()
-    }
-
-    /// The entries of all configurations but memgate's own, each with the title of its configuration.
-    pub fn other_entries(&self) -> impl Iterator<Item = (Phase, &str, WebhookEntry)> {
-        let all = self.configurations().into_iter();
-        all.flat_map(|(call, listed)| listed.items().iter().map(move |config| (call, config)))
-            .filter_map(|(call, config)| Some((call, config.metadata.name.as_deref()?, config)))
-            .filter(|(_, name, _)| *name != self.name)
-            .flat_map(|(call, name, config)| {
-                entries(config).into_iter().map(move |entry| (call, name, entry))
-            })
     }
 
     /// The title of memgate's own configuration for a call.

@@ -1,39 +1,32 @@
 //! What is wrong with an installation of memgate, and with the cluster around it.
 //!
 //! ```text
-//! cluster ──installation, permissions, agents, dry runs──▶ DoctorInputs ──one function a group──▶ Checks
+//! cluster ──installation, agents──▶ DoctorInputs ──one function a group──▶ Checks
 //! ```
 //!
 //! Only [`read`] sends requests; everything else is a function of its result. An object that could not be read becomes
 //! a check with the status `unknown`.
 
 pub mod ca_bundle;
-pub mod capacity;
 pub mod check;
-pub mod claims;
 pub mod inferred;
-pub mod inject_label;
 pub mod missing_memory;
-pub mod other_webhooks;
 pub mod paused;
-pub mod permissions;
 pub mod platforms;
 pub mod probes;
-pub mod timeouts;
 pub mod unfit_pods;
 pub mod webhooks;
 pub mod workload;
 
 use std::time::Duration;
 
-use futures::future::join3;
+use futures::future::join;
 use kube::Client;
 use thiserror::Error as ThisError;
 use tokio::time::Instant;
 
 use crate::cluster_state::{Agents, Installation};
 use crate::doctor::check::Check;
-use crate::pod_dry_run::{PodDryRuns, dry_run};
 use crate::reader::ClusterReader;
 use crate::replay::replay;
 use crate::wait::{ProbeResult, send_probes};
@@ -76,7 +69,6 @@ pub struct DoctorInputs {
     probes: Vec<ProbeResult>,
     /// The checks of pods without their memory, and of those that cannot run as meant.
     pods: Vec<Check>,
-    dry_runs: PodDryRuns,
 }
 
 /// Reads the cluster.
@@ -86,21 +78,18 @@ pub struct DoctorInputs {
 pub async fn read(client: Client, options: &DoctorOptions<'_>) -> Result<DoctorInputs, Unreachable> {
     let reader = ClusterReader { client, max_objects: options.max_objects };
     let installation = crate::installation::installation(&reader, options.namespace, options.configuration);
-    let mut installation = installation.await.map_err(Unreachable)?;
+    let installation = installation.await.map_err(Unreachable)?;
     let (settings, expected) = expected(&installation, options);
     let probes = crate::probe::probes(&settings.families);
-    let (permissions, probes, agents) = join3(
-        crate::permissions::permissions(&reader, &installation, &expected),
+    let (probes, agents) = join(
         send_probes(&reader.client, &probes, options.dry_run_namespace, Instant::now() + PROBES_TIMEOUT),
         crate::agents::agents(&reader, settings),
     )
     .await;
-    installation.permissions = permissions;
-    let [pods, stand_ins] = [&agents.pods, &agents.stand_ins].map(|pods| replay(pods, &agents.snapshot));
-    let dry_runs = dry_run(&reader.client, &pods, &stand_ins).await;
+    let pods = replay(&agents.pods, &agents.snapshot);
     let mut checks = missing_memory::checks(&installation, &agents, &pods, options.max_listed);
     checks.extend(unfit_pods::checks(&pods, options.max_listed));
-    Ok(DoctorInputs { installation, agents, expected, probes, pods: checks, dry_runs })
+    Ok(DoctorInputs { installation, agents, expected, probes, pods: checks })
 }
 
 /// The settings of an installation, if none were chosen, and what would be installed with them.
@@ -117,20 +106,14 @@ fn expected(installation: &Installation, options: &DoctorOptions<'_>) -> (Settin
 
 /// All checks, causes before their consequences.
 pub fn checks(inputs: &DoctorInputs) -> Vec<Check> {
-    let DoctorInputs { installation, agents, expected, probes, pods, dry_runs } = inputs;
+    let DoctorInputs { installation, agents, expected, probes, pods } = inputs;
     let mut checks = workload::checks(installation);
     checks.extend(webhooks::checks(installation, expected));
     checks.extend(ca_bundle::checks(installation));
     checks.extend(paused::checks(installation));
-    checks.push(permissions::check(installation));
     checks.extend(probes::checks(probes));
-    checks.extend(other_webhooks::checks(installation));
-    checks.push(timeouts::check(installation, agents));
     checks.extend(platforms::checks(installation, &agents.snapshot.settings.families));
-    checks.extend(inject_label::checks(installation, agents));
-    checks.extend(claims::check(&agents.snapshot));
     checks.extend(pods.iter().cloned());
-    checks.extend(capacity::checks(dry_runs));
     check::sort(&mut checks);
     checks
 }

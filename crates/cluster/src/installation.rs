@@ -26,7 +26,7 @@ const ADMISSION: &str = "admissionregistration.k8s.io/v1";
 /// How long a server waits at its start for the version of its apiserver.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Reads the objects of an installation. Its permissions are read later, when the required ones are known.
+/// Reads the objects of an installation.
 ///
 /// # Errors
 /// The reason, when the apiserver does not answer.

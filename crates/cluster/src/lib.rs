@@ -1,10 +1,10 @@
-//! Reads a live cluster for commands: whether memgate answers webhook calls, the installed objects, and whether the
-//! apiserver would admit a pod.
+//! Reads a live cluster for commands: whether memgate answers webhook calls, the installed objects, and which agent pods lack
+//! their memory.
 //!
 //! ```text
 //! client ─▶ request ─▶ probe, probe_outcome ─▶ wait           whether memgate answers
-//!        └▶ reader ──▶ installation, permissions, agents ─▶ cluster_state
-//!                      replay ─▶ pod_dry_run                  whether pods with memory are admitted
+//!        └▶ reader ──▶ installation, agents ─▶ cluster_state
+//!                      replay                                 pods as they would be today
 //!                      listed_state                           the state for decisions about stored objects
 //! pause                                                       starts, lists and ends pauses
 //! ```
@@ -19,8 +19,6 @@ pub mod doctor;
 pub mod installation;
 pub mod listed_state;
 pub mod pause;
-pub mod permissions;
-pub mod pod_dry_run;
 pub mod probe;
 pub mod probe_outcome;
 pub mod reader;

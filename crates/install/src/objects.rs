@@ -3,8 +3,7 @@
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
-use serde::Deserialize as _;
+use k8s_openapi::api::rbac::v1::ClusterRole;
 use serde_json::{Value, json};
 
 use crate::install_plan::{InstallPart, InstallPlan};
@@ -65,12 +64,6 @@ impl Objects {
     /// Adds the cluster-scoped objects of a YAML text, whose names begin with that of the installation.
     pub(super) fn add_of_cluster(&mut self, part: InstallPart, plan: &InstallPlan, text: &str) {
         self.others.extend(of_installation(plan, text).map(|object| (part, object)));
-    }
-
-    /// The permissions of memgate's account in its own namespace.
-    pub fn rules_in_namespace(&self) -> Vec<PolicyRule> {
-        let roles = self.others.iter().filter_map(|(_, object)| Role::deserialize(object).ok());
-        roles.flat_map(|role| role.rules.unwrap_or_default()).collect()
     }
 
     /// Sets a field of an object in the Deployment.

@@ -335,13 +335,6 @@ impl Finding {
         Self { lazy: LazyDetails { made: Some(Box::new(made)), make: None }, ..self }
     }
 
-    /// The same finding with other texts, and without a fix.
-    #[must_use]
-    pub fn told_as(self, message: String, help: String) -> Self {
-        let made = Details::from(message).help(Some(help)).presentable();
-        Self { lazy: LazyDetails { made: Some(Box::new(made)), make: None }, elsewhere: Vec::new(), ..self }
-    }
-
     /// The same finding with advice.
     #[must_use]
     pub fn help(mut self, help: impl Into<Cow<'static, str>>) -> Self {

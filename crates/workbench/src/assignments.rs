@@ -71,10 +71,14 @@ impl Assignment {
         }
     }
 
-    /// The variable that is likely meant by one that has no value; `None` where it may have one.
-    pub(crate) fn missing(&self, name: &str) -> Option<Option<&str>> {
-        let is_missing = self.has_post_build && matches!(self.get(name), Given::Nothing);
-        is_missing.then(|| nearest(name, self.values.keys().map(String::as_str)))
+    /// Whether nothing gives a variable a value.
+    pub(crate) fn lacks(&self, name: &str) -> bool {
+        self.has_post_build && matches!(self.get(name), Given::Nothing)
+    }
+
+    /// The variable that is likely meant by one that has no value.
+    pub(crate) fn near(&self, name: &str) -> Option<&str> {
+        nearest(name, self.values.keys().map(String::as_str))
     }
 
     /// Where the variables in the text of a field have their values, in words; not of one that may be a credential.
@@ -101,6 +105,12 @@ pub(crate) struct Assignments {
     pub(crate) reads: BTreeSet<(String, String)>,
 }
 
+/// Tells where a field of a document stands.
+type PlaceOf<'p> = dyn FnMut(&Document, &Pointer) -> (Arc<Source>, Span) + 'p;
+
+/// What a Kustomization builds: its directory, the objects from which it reads, and what it puts in.
+type Applied = (PathBuf, Vec<(String, String)>, Assignment);
+
 /// An object with values for variables.
 struct ValuesOf {
     /// Its file.
@@ -111,10 +121,7 @@ struct ValuesOf {
 
 impl Assignments {
     /// Those in these texts, each with the file that counts as its place. `place` tells where a field of a document stands.
-    pub(crate) fn of(
-        texts: &[(Arc<Source>, PathBuf)],
-        place: &mut dyn FnMut(&Document, &Pointer) -> (Arc<Source>, Span),
-    ) -> Self {
+    pub(crate) fn of(texts: &[(Arc<Source>, PathBuf)], place: &mut PlaceOf<'_>) -> Self {
         let (mut found, mut roots) = (Self::default(), Roots::default());
         let puts_in = |text: &str| {
             text.contains(FLUX) && ["postBuild", "targetNamespace"].iter().any(|it| text.contains(it))
@@ -150,7 +157,7 @@ impl Assignments {
 fn values_of(
     document: &Document,
     file: &Path,
-    place: &mut dyn FnMut(&Document, &Pointer) -> (Arc<Source>, Span),
+    place: &mut PlaceOf<'_>,
 ) -> Option<((bool, String), ValuesOf)> {
     let is_secret = document.kind() == "Secret";
     if !document.group().is_empty() || !is_secret && document.kind() != "ConfigMap" {
@@ -175,8 +182,8 @@ fn read(
     document: &Document,
     (file, root): (&Path, &Path),
     sources: &BTreeMap<(bool, String), Vec<ValuesOf>>,
-    place: &mut dyn FnMut(&Document, &Pointer) -> (Arc<Source>, Span),
-) -> Option<(PathBuf, Vec<(String, String)>, Assignment)> {
+    place: &mut PlaceOf<'_>,
+) -> Option<Applied> {
     let is_flux = document.group() == FLUX && document.kind() == "Kustomization";
     let spec = document.value().get("spec").filter(|_| is_flux)?;
     let text = |field| spec.get(field).and_then(Value::as_str).filter(|it| !it.is_empty());
@@ -217,11 +224,11 @@ fn read(
         let own = document.namespace();
         let is_own =
             |it: &&ValuesOf| it.namespace.is_none() || own.is_none() || it.namespace.as_deref() == own;
-        let named = sources.get(&(kind == "Secret", name.clone())).into_iter().flatten();
-        let named: Vec<_> = named.filter(is_own).map(|it| (common(&it.file, &normal(file)), it)).collect();
-        let most = named.iter().map(|(common, _)| *common).max();
-        let mut named = named.into_iter().filter(|(common, _)| Some(*common) == most).map(|(_, it)| it);
-        match (named.next(), named.next()) {
+        let all = sources.get(&(kind == "Secret", name.clone())).into_iter().flatten();
+        let all: Vec<_> = all.filter(is_own).map(|it| (common(&it.file, &normal(file)), it)).collect();
+        let most = all.iter().map(|(common, _)| *common).max();
+        let mut nearest = all.into_iter().filter(|(common, _)| Some(*common) == most).map(|(_, it)| it);
+        match (nearest.next(), nearest.next()) {
             (Some(only), None) => assignment.values.extend(only.values.clone()),
             // Each variable may be in it. Of two nothing says which one is meant.
             _ => {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::kustomization::Kustomization;
-use crate::layout::{Tool, VALUES_FILE};
+use crate::layout::Tool;
 use crate::paths::{leads_out, normal};
 use crate::program::Stop;
 use crate::releases::{Inline, Layer, Release, VALUES};
@@ -145,12 +145,12 @@ fn of_kustomize(
         if let Some(all) = own.get_mut("buildMetadata").and_then(Value::as_array_mut) {
             all.extend(more);
         }
-        if let Some(mut openapi) = openapi.clone() {
-            if let Some(path) = openapi.get("path").and_then(Value::as_str) {
-                fs::copy(unit.directory.join(path), work.join("openapi"))?;
-                openapi["path"] = "openapi".into();
+        if let (Some(mut openapi), Some(own)) = (openapi.clone(), own.as_object_mut()) {
+            if let Some(path) = openapi.get_mut("path") {
+                fs::copy(unit.directory.join(path.as_str().unwrap_or_default()), work.join("openapi"))?;
+                *path = "openapi".into();
             }
-            own["openapi"] = openapi;
+            own.insert("openapi".to_owned(), openapi);
         }
     }
     fs::write(work.join("kustomization.yaml"), own.to_string())?;
@@ -208,7 +208,7 @@ impl Builder {
         let own = self.values_of(chart);
         let of_release = release.into_iter().flat_map(Release::files).map(|file| normal(file));
         let link = own.into_iter().chain(of_release).find(|file| leads_out(file))?;
-        let name = link.file_name().map_or(VALUES_FILE.into(), |name| name.to_string_lossy());
+        let name = link.file_name().unwrap_or_default().to_string_lossy();
         Some(format!("its values file {name} is a link that leads out of the repository"))
     }
 }

@@ -208,7 +208,7 @@ pub fn with_edits<'c>(
         }
     };
     let mut starts = BTreeMap::new();
-    for SourceFixes { source, fixed: Fixed { made, .. }, findings, .. } in &first {
+    for SourceFixes { source, fixed: Fixed { made, .. }, findings } in &first {
         let made = made.iter().zip(findings).filter_map(|(change, of)| Some((change.as_ref()?.start, of)));
         starts.extend(made.flat_map(|(start, of)| of.iter().map(move |key| (*key, (source.name(), start)))));
     }

@@ -170,9 +170,12 @@ impl Kustomization {
     fn add_patches(&mut self, value: &Value) {
         for (index, item) in items(value, "patchesStrategicMerge").enumerate() {
             let at = Pointer::new("/patchesStrategicMerge").index(index);
-            let body = item.as_str().map(|text| match is_content(text) {
-                true => PatchBody::Text(text.to_owned()),
-                false => PatchBody::File(text.to_owned()),
+            let body = item.as_str().map(|text| {
+                if is_content(text) {
+                    PatchBody::Text(text.to_owned())
+                } else {
+                    PatchBody::File(text.to_owned())
+                }
             });
             self.patches.extend(body.map(|body| Patch { at, body, target: None }));
         }

@@ -136,7 +136,9 @@ impl Layout {
         let mut tops: Vec<&PathBuf> =
             self.kustomizations.iter().filter(is_whole).map(|(directory, _)| directory).collect();
         let mut reached = BTreeSet::new();
-        tops.iter().for_each(|top| self.reach_into(top, &mut reached));
+        for top in &tops {
+            self.reach_into(top, &mut reached);
+        }
         for (directory, overlay) in &self.kustomizations {
             if !overlay.read.is_component && !reached.contains(directory) {
                 tops.push(directory);
@@ -293,10 +295,7 @@ impl Search<'_> {
             }
         }
         let plugin = |plugin: &String| {
-            let text = match is_content(plugin) {
-                true => plugin.clone(),
-                false => self.text(&directory.join(plugin))?,
-            };
+            let text = if is_content(plugin) { plugin.clone() } else { self.text(&directory.join(plugin))? };
             runs_a_program(&text).then(|| {
                 let name = if is_content(plugin) { "a text of it" } else { plugin };
                 format!("{name} asks for a plugin or a function, and none is run")

@@ -98,8 +98,8 @@ fn parsed(source: Arc<Source>) -> (Arc<Source>, Parts) {
 /// When standard input is named twice, the snapshot cannot be used, or a number is out of bounds. Files that cannot
 /// be read are part of the result.
 pub fn load(plan: &Plan) -> Result<Inputs, Error> {
-    let plain = Plan { builder: None, ..plan.clone() };
-    Ok(load_plain(&plain)?.0)
+    let unbuilt = Plan { builder: None, ..plan.clone() };
+    Ok(load_plain(&unbuilt)?.0)
 }
 
 /// Loads the units of a plan, and returns what `make` makes of the plain manifests and of each other unit.
@@ -110,15 +110,15 @@ pub fn each_unit<T>(plan: &Plan, mut make: impl FnMut(Inputs) -> T) -> Result<(T
     if !plan.open.is_empty() {
         return Ok((make(load(plan)?), Vec::new()));
     }
-    let (plain, given, units) = load_plain(plan)?;
-    let neighbours = Arc::new(units.neighbours(&plain.sources, &plain.snapshot.settings));
-    let plain = make(Inputs { neighbours: Arc::clone(&neighbours), ..plain });
+    let (first, given, units) = load_plain(plan)?;
+    let neighbours = Arc::new(units.neighbours(&first.sources, &first.snapshot.settings));
+    let first = make(Inputs { neighbours: Arc::clone(&neighbours), ..first });
     let mut others = Vec::with_capacity(units.all.len());
     for (number, of_unit) in units.all.into_iter().enumerate() {
         let inputs = load_unit(plan, &given, of_unit, |other| neighbours.are_apart(number + 1, other))?;
         others.push(make(Inputs { neighbours: Arc::clone(&neighbours), number: number + 1, ..inputs }));
     }
-    Ok((plain, others))
+    Ok((first, others))
 }
 
 /// What units share: the state that is given, and the documents of plain manifests that count in all of a cluster.
@@ -155,14 +155,14 @@ pub(crate) fn load_plain(plan: &Plan) -> Result<(Inputs, Given, Units), Error> {
     let errors = loading.inputs.errors.len();
     let Texts { mut sources, layout, files, parts } = loading.read_checked();
     loading.inputs.parts = parts;
-    let mut units = match plan.open.is_empty() && plan.cluster.is_none() {
-        true => build_all(plan, layout, &files, &mut sources),
-        false => Units::default(),
+    let mut units = if plan.open.is_empty() && plan.cluster.is_none() {
+        build_all(plan, layout, &files, &mut sources)
+    } else {
+        Units::default()
     };
     let is_of_cluster = |document: &Document| is_shared(document.group(), document.kind());
     if !units.all.is_empty() {
-        let documents =
-            sources.iter().flat_map(|source| parse_parts(source)).flat_map(|parsed| parsed.documents);
+        let documents = sources.iter().flat_map(parse_parts).flat_map(|parsed| parsed.documents);
         given.shared.extend(documents.filter(is_of_cluster).map(|document| (0, document)));
         given.shared.extend(units.shared());
     }
@@ -288,7 +288,7 @@ impl<'p> Loading<'p> {
         for source in &templates {
             pass_over_template(source, false, inputs);
         }
-        let documents = sources.iter().flat_map(|source| each_value(source));
+        let documents = sources.iter().flat_map(each_value);
         let documents = documents.map(|document| Ok(fill_in(document?, None, None)));
         for filled in documents {
             match filled {
@@ -514,14 +514,14 @@ impl<'p> Loading<'p> {
     ) {
         let text = document.source().slice(document.span());
         for (at, name) in variables_without_default(text) {
-            let Some(near) = assignment.missing(name).filter(|_| seen.insert(name.to_owned())) else {
+            if !assignment.lacks(name) || !seen.insert(name.to_owned()) {
                 continue;
-            };
+            }
             let start = document.place().start() + at;
             let pointer = document.place().field_at(start);
             let why = format!("no source of {} has ${{{name}}}, so it becomes empty", assignment.title);
-            let message =
-                format!("{why}{}", did_you_mean(near.map(|near| format!("${{{near}}}")).as_deref()));
+            let near = assignment.near(name).map(|near| format!("${{{near}}}"));
+            let message = format!("{why}{}", did_you_mean(near.as_deref()));
             let finding = Finding::warn(&KUSTOMIZATION_INVALID, pointer.clone(), message);
             let Self { inputs, files, .. } = self;
             let spot = SpotsOf { origins: &inputs.origins, files }.of(document, &pointer);
@@ -594,9 +594,10 @@ pub(crate) fn fill_in(
         document.set_namespace(namespace);
     }
     let value_of = |name: &str| by.map_or(Value::Nothing, |by| by.get(name));
-    let later = match by.is_some() || may_hold(document.source().slice(document.span())) {
-        true => document.fill_in(&value_of, by.is_some_and(|by| by.has_post_build)),
-        false => Later::default(),
+    let later = if by.is_some() || may_hold(document.source().slice(document.span())) {
+        document.fill_in(&value_of, by.is_some_and(|by| by.has_post_build))
+    } else {
+        Later::default()
     };
     Filled { document, later, by: by.cloned() }
 }
@@ -604,7 +605,7 @@ pub(crate) fn fill_in(
 /// The error of what a tool printed: at the template that printed it, if it says which one, else at the unit.
 fn unreadable(rendered: &Rendered, error: &InputError) -> InputError {
     let line = error.place().and_then(|(_, line)| line).unwrap_or(1);
-    let why = error.syntax_error().map_or_else(|| error.to_string(), |error| error.message.to_string());
+    let why = error.syntax_error().map_or_else(|| error.to_string(), |error| error.message.clone());
     let message = format!("what {} becomes cannot be read at line {line}: {why}", rendered.unit.name);
     let file = rendered.file_at_line(line);
     InputError::of_input(

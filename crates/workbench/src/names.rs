@@ -36,7 +36,7 @@ const PATHS: [(&str, &str, &str); 4] = [
 ];
 
 /// The findings about names that lead nowhere in what was built, and in these plain manifests.
-pub(crate) fn notices(units: &Units, plain: &[Arc<Source>], plan: &Plan) -> Vec<Notice> {
+pub(crate) fn notices(units: &Units, sources: &[Arc<Source>], plan: &Plan) -> Vec<Notice> {
     let mut files = plan.files();
     let mut notices = Vec::new();
     let mut seen = BTreeSet::new();
@@ -50,7 +50,7 @@ pub(crate) fn notices(units: &Units, plain: &[Arc<Source>], plan: &Plan) -> Vec<
     let mut origins = Origins::default();
     let rendered = units.all.iter().flat_map(|it| &it.rendered);
     origins.rendered.extend(rendered.map(|it| (it.source.name().to_owned(), Arc::clone(it))));
-    let texts = plain.iter().chain(units.all.iter().flat_map(|it| &it.sources));
+    let texts = sources.iter().chain(units.all.iter().flat_map(|it| &it.sources));
     let (mut roots, mut seen) = (Roots::default(), BTreeSet::new());
     let may_have = |source: &&Arc<Source>| PATHS.iter().any(|(group, ..)| source.text().contains(group));
     for document in texts.filter(may_have).flat_map(parse_parts).flat_map(|parsed| parsed.documents) {

@@ -12,6 +12,9 @@ use memgate_model::object::Reference;
 /// The number of the plain manifests among the units.
 const PLAIN: usize = 0;
 
+/// The files of a unit, and the directories of its kustomizations and charts.
+type Parts = (Arc<BTreeSet<PathBuf>>, Arc<Vec<PathBuf>>);
+
 /// The objects of the units, by their numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Neighbours {
@@ -21,8 +24,7 @@ pub(crate) struct Neighbours {
     kinds: BTreeMap<(String, String), BTreeSet<usize>>,
     /// The files of plain manifests whose objects a kustomization may give another namespace.
     listed: BTreeMap<(String, String), PathBuf>,
-    /// The files of each unit, and the directories of its kustomizations and charts.
-    parts: Vec<(Arc<BTreeSet<PathBuf>>, Arc<Vec<PathBuf>>)>,
+    parts: Vec<Parts>,
     /// The namespaces of units that were not built.
     unknown: BTreeSet<String>,
     /// The files of what is not built since it has nothing of ours, with the namespaces of their kustomizations.

@@ -55,7 +55,7 @@ pub(crate) fn read(
 ) -> Texts {
     let text = |path: &Path| plan.source(path);
     let open_paths = plan.open.iter().map(|file| file.path.to_string_lossy().into_owned());
-    let walked = Walked::new(paths, open_paths.collect(), within, exclude);
+    let walked = Walked::new(paths, &open_paths.collect::<Vec<_>>(), within, exclude);
     let layout = Layout::of(&walked.markers, &text);
     let open = opened(&plan.open, &walked.items, exclude);
     let real = real_files(&walked.items);

@@ -113,8 +113,6 @@ pub struct Report<'a> {
     pub assumed: usize,
     /// What the page of `-o html` shows beside all this.
     pub page: Option<Page<'a>>,
-    /// The map of memory at the base of a branch, and of the branch, if `-o markdown` shows what changes.
-    pub map_changes: Option<(MemoryMap, MemoryMap)>,
     /// How many findings `--ignore` left out.
     pub left_out: usize,
 }

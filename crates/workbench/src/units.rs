@@ -147,21 +147,21 @@ pub(crate) struct Building<'p> {
     units: Units,
 }
 
-/// Builds what these files belong to. `plain` are the manifests that no unit has; those to which Flux gives values leave it.
+/// Builds what these files belong to. `manifests` are the manifests that no unit has; those to which Flux gives values leave it.
 pub(crate) fn build_all(
     plan: &Plan,
     layout: Layout,
     walked: &[PathBuf],
-    plain: &mut Vec<Arc<Source>>,
+    manifests: &mut Vec<Arc<Source>>,
 ) -> Units {
     let units = Units { layout, ..Units::default() };
     let walked = walked.iter().map(|path| normal(path)).collect();
-    let texts = plain.iter().map(|source| (Arc::clone(source), PathBuf::from(source.name()))).collect();
+    let texts = manifests.iter().map(|source| (Arc::clone(source), PathBuf::from(source.name()))).collect();
     let (ours, fallback) = (Ours::new(&plan.settings), Builder::default());
     let builder = plan.builder.as_ref().unwrap_or(&fallback);
     let mut building =
         Building { plan, builder, tools: None, ours, walked, texts, by_name: BTreeMap::new(), units };
-    building.run(plain);
+    building.run(manifests);
     building.units
 }
 
@@ -214,7 +214,7 @@ impl Building<'_> {
             name += " (chart)";
         }
         if let Some(release) = &release {
-            name += &format!(" ({})", release.place);
+            name.extend([" (", &release.place, ")"]);
         }
         Unit {
             tool: Some(top.tool),

@@ -53,7 +53,7 @@ pub(crate) struct Walked<'r> {
 impl<'r> Walked<'r> {
     pub(crate) fn new(
         inputs: &[String],
-        open: Vec<String>,
+        open: &[String],
         within: Option<&'r Path>,
         exclude: &'r Arc<Exclude>,
     ) -> Self {
@@ -61,7 +61,7 @@ impl<'r> Walked<'r> {
         for input in inputs {
             walked.input(input);
         }
-        walked.add_around(inputs.iter().chain(&open));
+        walked.add_around(inputs.iter().chain(open));
         walked
     }
 
@@ -74,7 +74,7 @@ impl<'r> Walked<'r> {
             let named = normal(&fixed_part(&format!("{input}/")));
             let start = if named.is_dir() { &*named } else { named.parent().unwrap_or(&named) };
             let around = self.within.or_else(|| root_of(start));
-            let root = around.unwrap_or(if start.starts_with(&here) { &here } else { start });
+            let root = around.unwrap_or_else(|| if start.starts_with(&here) { &here } else { start });
             roots.extend((named != root).then(|| root.to_owned()));
         }
         for root in roots {
@@ -86,7 +86,7 @@ impl<'r> Walked<'r> {
             let boundary = self.within.map_or_else(|| boundary(&shown), Path::to_owned);
             let is_inside = |entry: &DirEntry| !entry.path_is_symlink() || is_below(entry.path(), &boundary);
             let found = entries.filter(|it| is_marker(it.path()) && it.path().is_file() && is_inside(it));
-            let found: Vec<PathBuf> = found.map(|entry| entry.into_path()).collect();
+            let found: Vec<PathBuf> = found.map(DirEntry::into_path).collect();
             self.markers.extend(found);
         }
         let mut seen = BTreeSet::new();

@@ -10,7 +10,6 @@ use crate::cli::cluster::ClusterArgs;
 use crate::cli::file::write_whole;
 use crate::cli::input::{InputArgs, note_read};
 use crate::cli::output::FormatAndFile;
-use crate::cli::pull_request::{at_base, note_base_errors, reference};
 use crate::cli::terminal::{Terminal, masked_bytes};
 use crate::cli::{ExitStatus, live};
 use memgate_model::request::Point;
@@ -18,8 +17,6 @@ use memgate_primitives::number::more;
 use memgate_primitives::plain_text::{quoted, shown_name};
 use memgate_primitives::suggest::nearest;
 use memgate_workbench::map_verdicts::judged_map;
-use memgate_workbench::plan::Plan;
-use memgate_workbench::report::diff::{self, FileDiff};
 use memgate_workbench::report::map::{MapFormat, MemoryMap, write};
 use memgate_workbench::report::without_commands;
 use memgate_workbench::run::Run;
@@ -41,7 +38,6 @@ Examples:
   memgate map --context prod
   memgate map deploy/ --namespace team-a
   memgate map deploy/ -o mermaid=map.mmd
-  memgate map deploy/ --base origin/main
 
 Without PATH the objects are those of the cluster of --context or --kubeconfig. With none of them, they are \
 those of the paths of .memgate.yaml, else of the cluster of KUBECONFIG, else of the working directory."
@@ -70,13 +66,6 @@ pub struct Args {
     /// the table of text in place of a picture.
     #[arg(short, long, value_name = "FORMAT[=FILE]", help_heading = "Output", value_parser = parse_output)]
     output: Option<MapOutput>,
-
-    /// Print what changes since REF, as a unified diff
-    ///
-    /// REF is a branch or a commit. The same paths are read through git, as they were at the merge base of REF and
-    /// HEAD.
-    #[arg(long, value_name = "REF", value_parser = reference, help_heading = "Pull requests")]
-    base: Option<String>,
 
     #[command(flatten)]
     cluster: ClusterArgs,
@@ -132,15 +121,11 @@ fn parse_output(text: &str) -> Result<MapOutput, String> {
 /// Runs the command.
 ///
 /// # Errors
-/// When the cluster does not answer, the base cannot be read, or the map cannot be written.
+/// When the cluster does not answer, or the map cannot be written.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let MapInput(input) = &args.input;
     let project = input.project(terminal)?;
     let mut plan = live::plan(input, &args.cluster, &project, true, terminal)?;
-    anyhow::ensure!(
-        args.base.is_none() || plan.cluster.is_none(),
-        "--base compares files with a commit; give the files as PATH"
-    );
     plan.policies.clone_from(&input.policies.policy);
     let occasion = input.policies.occasion(if plan.cluster.is_some() { Point::Audit } else { Point::Ci });
     let run = Run { plan, occasion };
@@ -148,20 +133,11 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     note_read(&inputs, terminal);
     let errors = inputs.errors;
     let output = args.output.clone().unwrap_or(MapOutput { format: MapFormat::Text, file: None });
-    let mut before = MemoryMap::default();
-    if let Some(reference) = &args.base {
-        let read = |plan: Plan| Ok(judged_map(&Run { plan, occasion })?);
-        let (there, base) = at_base(reference, input, &project, &run.plan, terminal, read)?;
-        note_base_errors(&there.1.errors, &base, "its map may lack objects", terminal);
-        before = there.0;
-    }
-    if !args.select(&mut before, &mut map, terminal) {
+    if !args.select(&mut map, terminal) {
         return Ok(ExitStatus::Nothing);
     }
-    let has_memory = map.memories().chain(before.memories()).next().is_some();
-    if args.base.is_some() {
-        write_changes(&before, &map, &output, terminal)?;
-    } else if has_memory {
+    let has_memory = map.memories().next().is_some();
+    if has_memory {
         write_map(&map, &output, terminal)?;
     } else if errors.is_empty() {
         terminal.note(
@@ -174,12 +150,12 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
 
 impl Args {
     /// Leaves out what the user does not ask for, and returns whether what the user asks for is there.
-    fn select(&self, before: &mut MemoryMap, after: &mut MemoryMap, terminal: Terminal) -> bool {
+    fn select(&self, map: &mut MemoryMap, terminal: Terminal) -> bool {
         /// The most namespaces that a message names.
         const MOST: usize = 20;
         let names: BTreeSet<String> =
             self.namespaces.iter().map(|name| shown_name(name).into_owned()).collect();
-        let there: BTreeSet<&str> = before.namespaces().into_iter().chain(after.namespaces()).collect();
+        let there: BTreeSet<&str> = map.namespaces().into_iter().collect();
         if let Some(missing) = names.iter().find(|name| !there.contains(name.as_str())) {
             let near = nearest(missing, there.iter().copied());
             let near = near.map(|name| format!("; did you mean {}?", quoted(name))).unwrap_or_default();
@@ -193,8 +169,7 @@ impl Args {
             return false;
         }
         if !names.is_empty() {
-            before.keep_namespaces(&names);
-            after.keep_namespaces(&names);
+            map.keep_namespaces(&names);
         }
         true
     }
@@ -206,33 +181,6 @@ fn write_map(map: &MemoryMap, output: &MapOutput, terminal: Terminal) -> anyhow:
         terminal.note(&format!("note: {why}, so its table is written; --namespace shows a part"));
     }
     put(bytes, output, output.format == MapFormat::Text, terminal)
-}
-
-/// Writes the difference of two maps.
-fn write_changes(
-    before: &MemoryMap,
-    after: &MemoryMap,
-    output: &MapOutput,
-    terminal: Terminal,
-) -> anyhow::Result<()> {
-    let plain = |map: &MemoryMap| {
-        let mut bytes = Vec::new();
-        write(map, output.format, &mut bytes).context("failed to write the map")?;
-        anyhow::Ok(strip_bytes(&bytes).into_vec())
-    };
-    let (before, after) = (plain(before)?, plain(after)?);
-    let name = match output.format {
-        MapFormat::Text => "map.txt",
-        MapFormat::Mermaid => "map.mmd",
-    };
-    let [before, after] = [before, after].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    let mut text = Vec::new();
-    let file = FileDiff { name, before: &before, after: &after, removed: &[], origins: &[] };
-    diff::write(&file, &mut text).context("failed to write the diff")?;
-    if text.is_empty() {
-        terminal.note("note: the map is the same");
-    }
-    put(text, output, true, terminal)
 }
 
 /// Writes to the file, or to standard output.

@@ -28,7 +28,7 @@ pub fn settings(found: &Installation, parse: fn(&[&str]) -> Option<Settings>) ->
     if by_entry.is_empty() { settings } else { Settings { families: by_entry, ..settings } }
 }
 
-/// How memgate was installed, as far as the live objects show it: what changes permissions and entries.
+/// How memgate was installed, as far as the live objects show it: what changes entries.
 pub(super) fn plan(found: &Installation, namespace: &str, families: Vec<&'static Family>) -> InstallPlan {
     let entries = found.all_own_entries();
     let has_flag = |flag: &str| found.arguments().any(|argument| argument == flag);

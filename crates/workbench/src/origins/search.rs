@@ -151,7 +151,7 @@ impl Search<'_> {
                     let target =
                         target.clone().map(|it| if is_of_kind { Selector { kind: None, ..it } } else { it });
                     if let Some(named) = self.is_patched_by(target.as_ref(), document.value()) {
-                        found.push(Applied { fields, document, named });
+                        found.push(Applied { document, fields, named });
                     }
                 }
             }
@@ -449,7 +449,7 @@ fn near(all: &[Field], field: &Field, name: &str) -> usize {
             .filter(|other| other.path.last().is_some_and(|it| it.to_lowercase().contains("name")));
         let named = named.filter_map(|other| other.value.as_ref()?.as_str().map(fits));
         most = most.max(named.max().unwrap_or_default());
-        if most > 0 || !parent.as_str().rsplit('/').next().is_some_and(|it| it.parse::<usize>().is_ok()) {
+        if most > 0 || parent.as_str().rsplit('/').next().is_none_or(|it| it.parse::<usize>().is_err()) {
             break;
         }
         around = parent.parent();
@@ -525,7 +525,7 @@ impl Line {
             if says_own(part, own) < most {
                 continue;
             }
-            first.get_or_insert(start_of_part + part.find("apiVersion:").unwrap_or_default());
+            first.get_or_insert_with(|| start_of_part + part.find("apiVersion:").unwrap_or_default());
             let (mut above, mut at): (Vec<(usize, String)>, usize) = (Vec::new(), start_of_part);
             for line in part.split_inclusive('\n') {
                 let start = at;

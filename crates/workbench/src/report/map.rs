@@ -3,8 +3,6 @@
 //! All texts of a map can be shown as they are: credentials in them are masked, and control characters are spaces. The
 //! map is sorted, and its nodes have ids that are made from names, so that a diff of two maps shows what has changed.
 
-pub mod changes;
-
 pub(crate) mod graph;
 
 mod mermaid;

@@ -1,13 +1,10 @@
-//! One comment for a pull request, in the Markdown of GitHub and GitLab: the verdict, a table of findings, and what the
-//! branch changes in the map of memory.
+//! One comment for a pull request, in the Markdown of GitHub and GitLab: the verdict and a table of findings.
 //!
 //! Every text of an input is in a span of code (`code`): there it is not a link, a mention, a reference or HTML.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
-use std::mem;
 
-use crate::report::map::changes::{MapChange, changes};
 use crate::report::{InputError, LocatedFinding, Report, counted, relative};
 use memgate_model::finding::Severity;
 use memgate_primitives::credential::masked_start;
@@ -15,9 +12,6 @@ use memgate_primitives::plain_text::cut;
 
 /// The most bytes of a comment: GitHub takes 65,536 characters.
 const MAX_BYTES: usize = 59_000;
-
-/// The most bytes of the part about the map.
-const MAX_MAP_BYTES: usize = 19_000;
 
 /// The most characters of a text.
 const MAX_CHARS: usize = 400;
@@ -31,10 +25,7 @@ const MAX_FILE_CHARS: usize = 200;
 /// Those of the writer.
 pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
     let mut text = format!("### memgate: {}\n\n{}.\n", verdict(report), report.summary());
-    let map = report.map_changes.as_ref().map(|(before, after)| map_section(&changes(before, after)));
-    let map = map.unwrap_or_default();
-    findings(report, MAX_BYTES.saturating_sub(map.len()), &mut text);
-    text.push_str(&map);
+    findings(report, &mut text);
     out.write_all(text.as_bytes())
 }
 
@@ -75,7 +66,7 @@ fn verdict(report: &Report<'_>) -> String {
 }
 
 /// The table of errors and findings, as many as fit, and the number of the others.
-fn findings(report: &Report<'_>, most: usize, text: &mut String) {
+fn findings(report: &Report<'_>, text: &mut String) {
     /// Room for the line about the others.
     const REST: usize = 200;
     let mut located = report.denials_first();
@@ -89,7 +80,7 @@ fn findings(report: &Report<'_>, most: usize, text: &mut String) {
         if written == 0 {
             text.push_str("\n| severity | place | finding | code |\n|---|---|---|---|\n");
         }
-        is_full |= text.len() + row.len() + REST > most;
+        is_full |= text.len() + row.len() + REST > MAX_BYTES;
         if is_full {
             break;
         }
@@ -119,51 +110,4 @@ fn of_finding(located: &LocatedFinding<'_>) -> String {
     let (finding, location) = (located.finding, &located.location);
     let place = (location.file, Some(location.line));
     row(finding.severity.name(), place, &located.told(), finding.code_name())
-}
-
-/// What a branch changes in the map, as many lines as fit, and the number of the others; empty without any.
-fn map_section(changes: &[MapChange]) -> String {
-    if changes.is_empty() {
-        return "\nThe branch changes neither lines across namespaces nor retention, and takes no user from a memory.\n"
-            .to_owned();
-    }
-    let mut text = "\n#### What the branch changes in the map of memory\n\n".to_owned();
-    let kinds: Vec<_> =
-        changes.chunk_by(|one, other| mem::discriminant(one) == mem::discriminant(other)).collect();
-    let mut written = 0;
-    for (kind, kinds_left) in kinds.iter().zip((1..=kinds.len()).rev()) {
-        // Each kind has its share of the room.
-        let end = text.len() + MAX_MAP_BYTES.saturating_sub(text.len()) / kinds_left;
-        for line in kind.iter().map(map_line) {
-            if text.len() + line.len() > end {
-                break;
-            }
-            text.push_str(&line);
-            written += 1;
-        }
-    }
-    if changes.len() > written {
-        let _infallible = writeln!(text, "- {} left out", counted(changes.len() - written, "more change"));
-    }
-    text
-}
-
-fn map_line(change: &MapChange) -> String {
-    let name = |name: &str| code(name, MAX_FILE_CHARS);
-    match change {
-        MapChange::LineAdded { user, memory } => {
-            format!("- new line across namespaces: {} → {}\n", name(user), name(memory))
-        }
-        MapChange::LineRemoved { user, memory } => {
-            format!("- line across namespaces removed: {} → {}\n", name(user), name(memory))
-        }
-        MapChange::UsersLost { memory, lost, left } => {
-            let first = lost.first().map(|user| name(user)).unwrap_or_default();
-            let (lost, left) = (counted(lost.len(), "user"), counted(*left, "user"));
-            format!("- {} loses {lost}, such as {first}; {left} left\n", name(memory))
-        }
-        MapChange::Retention { memory, before, after } => {
-            format!("- retention of {}: {} → {}\n", name(memory), name(before), name(after))
-        }
-    }
 }

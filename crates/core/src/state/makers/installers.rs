@@ -106,7 +106,7 @@ fn filled_in(template: &Value, element: &Value) -> Value {
                 match value {
                     Some(Value::String(value)) => filled.push_str(value),
                     Some(value) => filled.push_str(&value.to_string()),
-                    None => filled.push_str(&format!("{{{{{inside}}}}}")),
+                    None => filled.extend(["{{", inside, "}}"]),
                 }
                 rest = after;
             }
