@@ -10,7 +10,9 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod bad;
 mod hostile;
 mod layouts;
+mod quiet;
 mod random;
 mod repository;

@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
 use memgate_model::request::{Occasion, Point};
 use memgate_workbench::build::Builder;
@@ -190,8 +192,17 @@ fn built(directory: &Path) -> Option<String> {
     output.status.success().then(|| String::from_utf8(output.stdout).expect("is UTF-8"))
 }
 
-/// What differs for one repository.
-fn difference(seed: u64) -> Option<String> {
+/// What became of one repository.
+#[derive(Default)]
+struct Outcome {
+    /// What differs; empty if nothing does.
+    wrong: String,
+    /// How many findings the run has, and how many units kustomize does not build.
+    findings: usize,
+    failed: usize,
+}
+
+fn outcome(seed: u64) -> Outcome {
     let mut numbers = Numbers(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
     let (files, overlays) = repository(&mut numbers);
     let scratch = Repository::with(files.iter().map(|(name, text)| (name.as_str(), text.as_str())));
@@ -199,21 +210,22 @@ fn difference(seed: u64) -> Option<String> {
     let root = scratch.path().to_string_lossy().into_owned();
     let plan = Plan { checked: vec![root], builder: Some(builder), ..Plan::default() };
     let checked = judged(plan);
-    let mut wrong = String::new();
-    let mut failed = 0;
+    let mut outcome = Outcome::default();
+    let wrong = &mut outcome.wrong;
     for overlay in &overlays {
         let Some(text) = built(&scratch.path().join(overlay)) else {
-            failed += 1;
+            outcome.failed += 1;
             continue;
         };
         let expected = found(&judged(Plan::of_text(&text)), "");
         let now = found(&checked, overlay);
+        outcome.findings += now.len();
         for line in expected.symmetric_difference(&now) {
             let side = if now.contains(line) { "only in the run" } else { "only in the output" };
             let _infallible = writeln!(wrong, "{overlay}: {side}: {line}");
         }
     }
-    if checked.inputs.errors.len() != failed || !checked.inputs.not_built.is_empty() {
+    if checked.inputs.errors.len() != outcome.failed || !checked.inputs.not_built.is_empty() {
         let _infallible =
             writeln!(wrong, "errors: {:?} {:?}", checked.inputs.errors, checked.inputs.not_built);
     }
@@ -224,17 +236,33 @@ fn difference(seed: u64) -> Option<String> {
             let _infallible = writeln!(wrong, "no place {file}:{line} of {}", located.finding.message());
         }
     }
-    let shown = || {
+    if !wrong.is_empty() {
         let files = files.iter().flat_map(|(name, text)| ["--- ", name, "\n", text]).collect::<String>();
-        format!("seed {seed}\n{wrong}{files}")
-    };
-    (!wrong.is_empty()).then(shown)
+        *wrong = format!("seed {seed}\n{wrong}{files}");
+    }
+    outcome
 }
 
 #[test]
 #[ignore = "needs kubectl"]
 fn units_are_judged_as_kustomize_builds_them() {
     let count = env::var("MEMGATE_REPOSITORIES").map_or(COUNT, |count| count.parse().expect("a number"));
-    let found: Vec<String> = (1..=count).filter_map(difference).collect();
-    assert!(found.is_empty(), "{} of {count} differ; the first:\n{}", found.len(), found[0]);
+    let next = AtomicU64::new(1);
+    let all = || -> Vec<Outcome> {
+        let seeds = std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)));
+        seeds.take_while(|seed| *seed <= count).map(outcome).collect()
+    };
+    let outcomes: Vec<Outcome> = thread::scope(|scope| {
+        let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(all)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("ends")).collect()
+    });
+    let wrong: Vec<&str> = outcomes.iter().map(|it| it.wrong.as_str()).filter(|it| !it.is_empty()).collect();
+    assert!(wrong.is_empty(), "{} of {count} differ; the first:\n{}", wrong.len(), wrong[0]);
+    let sum = |of: fn(&Outcome) -> usize| outcomes.iter().map(of).sum::<usize>();
+    let (findings, failed) = (sum(|it| it.findings), sum(|it| it.failed));
+    assert!(
+        findings > outcomes.len() && failed > 0,
+        "{findings} findings, {failed} not built: too few to tell"
+    );
 }
