@@ -404,7 +404,6 @@ mod tests {
                  - {codes: [orka/*, ark/*], paths: [b, a], severity: note}\n",
                 ".memgate.yaml:4:20: rules[2].codes[1]: \"…\" has a rule for the same files at 2:12; remove one of the two",
             ),
-            ("render: true\n", ".memgate.yaml:1:1: render: a file cannot switch this on"),
             ("- a\n", ".memgate.yaml:1:1: write a map with keys out of paths"),
             ("{}\n---\n{}\n", ".memgate.yaml:3:1: there is a second document"),
         ] {

@@ -42,8 +42,7 @@ fn what_a_tool_writes_is_bounded_and_read_with_care() {
         ("exec /usr/bin/head -c 100000000 /dev/zero", 2, "it wrote more than"),
         ("exec /usr/bin/yes", 2, "it wrote more than"),
         ("echo 'a: ['", 2, "what unit becomes cannot be read at line"),
-        ("echo '\u{0}'", 2, "what unit becomes cannot be read at line"),
-        ("printf '\\377\\376'", 2, "what unit becomes cannot be read"),
+        ("printf '\\377\\376'", 2, "what it prints cannot be read"),
         ("echo just words", 1, "1 denial"),
         ("echo first >&2; echo the last line >&2; exit 3", 2, "the last line"),
         ("kill -9 $$", 2, "unit"),
@@ -64,8 +63,7 @@ fn a_thousand_overlays_take_a_bounded_number_of_processes() {
     fs::create_dir(&runs).expect("a directory");
     let shown = runs.display();
     let build = format!(
-        "one=$(/bin/mktemp -d {shown}/XXXXXXXX); set -- {shown}/*; echo $# >> {shown}.txt; /bin/cat ../*/kustomization.yaml \
-         2>/dev/null; printf 'apiVersion: arkonis.dev/v1alpha1\\nkind: ArkMemory\\nmetadata: {{name: notes}}\\nspec: \
+        "one=$(/bin/mktemp -d {shown}/XXXXXXXX); set -- {shown}/*; echo $# >> {shown}.txt; printf 'apiVersion: arkonis.dev/v1alpha1\\nkind: ArkMemory\\nmetadata: {{name: notes}}\\nspec: \
          {{backend: redis}}\\n'; /bin/rmdir $one"
     );
     let path = kustomize(folder.path(), &build);

@@ -101,13 +101,13 @@ impl Layout {
                 return;
             }
             let is_broken = source.as_ref().is_some_and(is_broken);
-            let read = source.map(parse).unwrap_or_default();
-            let local = read.paths().filter(|path| !is_remote(path));
-            let mut parts: BTreeSet<_> = local.map(|path| normal(&directory.join(path))).collect();
+            let mut read = source.map(parse).unwrap_or_default();
             if is_broken {
                 // Which files it lists is not known, and kustomize says what is wrong.
-                parts.extend(manifests_in(&directory));
+                read.resources.extend(manifests_in(&directory));
             }
+            let local = read.paths().filter(|path| !is_remote(path));
+            let parts: BTreeSet<_> = local.map(|path| normal(&directory.join(path))).collect();
             let overlay = Overlay { file: without_dots(marker), read, parts: parts.clone() };
             self.kustomizations.insert(directory.clone(), overlay);
             parts
@@ -365,10 +365,11 @@ fn is_broken(source: &Source) -> bool {
     !errors.is_empty() && !source.text().contains("{{")
 }
 
-/// The manifests of a directory.
-fn manifests_in(directory: &Path) -> Vec<PathBuf> {
+/// The names of the manifests in a directory.
+fn manifests_in(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).filter(|path| is_manifest(path) && !is_marker(path)).collect()
+    let paths = entries.map(|entry| entry.path()).filter(|path| is_manifest(path) && !is_marker(path));
+    paths.filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned())).collect()
 }
 
 /// Whether a configuration asks kustomize for anything but its own transformers.

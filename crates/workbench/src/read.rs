@@ -115,6 +115,10 @@ pub fn without_links(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
+/// Why a part of a kustomization or chart is refused where what it becomes is meant.
+const NOT_BUILT: &str = "this is a part of a kustomization or chart, and none is built here; give the output of kustomize build \
+                         or helm template";
+
 /// Reads the items of a walk.
 struct Reader<'r, 's> {
     plan: &'r Plan,
@@ -140,6 +144,9 @@ impl Reader<'_, '_> {
                 self.add(text, false);
             }
             Item::Stdin => self.open_outside(),
+            Item::Named(path) if self.keeps_parts && self.found.layout.is_input(&path) => {
+                self.inputs.errors.push(Error::of_input(path.to_string_lossy(), NOT_BUILT));
+            }
             Item::Named(path) | Item::Found(path) => self.file(&path),
             Item::Unread(path, reason) => {
                 self.inputs.skipped.push(format!("{} ({reason})", path.display()));
