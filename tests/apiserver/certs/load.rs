@@ -27,7 +27,7 @@ use crate::{
     certs::installation::{Installation, SECRET},
     support::{
         control_plane::ControlPlane,
-        https::{Connection, post, trusting},
+        https::{Answer, Connection, REFUSED, post, trusting},
         load::{Failure, Load, Pace, Tally},
         review::review,
         wait,
@@ -41,6 +41,9 @@ const REVIEWS_PER_CONNECTION: u32 = 5;
 
 /// A caller that gets no answer for so long has lost it.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What a 429 asks a caller to wait.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Between two calls by the apiserver itself.
 const APISERVER_CALL_INTERVAL: Duration = Duration::from_millis(50);
@@ -256,17 +259,27 @@ impl Caller {
     }
 
     async fn once(&self, connection: &mut Option<Connection>) -> Result<()> {
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "a"}]}});
+        let request = post("/mutate", review("team", &pod).to_string());
+        let mut answer = self.send(connection, &request).await?;
+        // A server that the machine holds up asks to be asked again, and an apiserver does.
+        while answer.status == REFUSED {
+            tokio::time::sleep(RETRY_AFTER).await;
+            *connection = None;
+            answer = self.send(connection, &request).await?;
+        }
+        let text = String::from_utf8_lossy(&answer.body);
+        ensure!(answer.status == 200 && text.contains("\"allowed\":true"), "{}: {text}", answer.status);
+        Ok(())
+    }
+
+    async fn send(&self, connection: &mut Option<Connection>, request: &[u8]) -> Result<Answer> {
         let connection = match connection {
             Some(open) => open,
             None => connection.insert(self.connect().await.context("a handshake failed")?),
         };
-        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "a"}]}});
-        let request = post("/mutate", review("team", &pod).to_string());
-        connection.try_send(&request).await.context("a call failed")?;
-        let answer = connection.read_next().await?;
-        let text = String::from_utf8_lossy(&answer.body);
-        ensure!(answer.status == 200 && text.contains("\"allowed\":true"), "{}: {text}", answer.status);
-        Ok(())
+        connection.try_send(request).await.context("a call failed")?;
+        connection.read_next().await
     }
 
     async fn connect(&self) -> Result<Connection> {
