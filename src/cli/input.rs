@@ -351,13 +351,15 @@ impl ReadingArgs {
             "--sources goes with -: it says where the text on standard input was built from"
         );
         for (chart, file) in &builder.values {
-            let is_placed =
-                chart.is_some() || normal(file).ancestors().any(|it| it.join("Chart.yaml").is_file());
+            let own = normal(chart.as_ref().unwrap_or(file));
+            let mut around = own.ancestors().take(if chart.is_some() { 1 } else { usize::MAX });
+            let is_placed = around.any(|it| it.join("Chart.yaml").is_file());
             let name = file.display();
             anyhow::ensure!(file.is_file(), "--values {name}: no such file");
             anyhow::ensure!(
                 is_placed,
-                "--values {name} lies in no chart; say for which one it is: --values CHART={name}"
+                "--values {name}: {} is in no chart; say the directory of one: --values CHART={name}",
+                chart.as_ref().unwrap_or(file).display()
             );
         }
         Ok(Some(builder).filter(|_| built::HAS_WORKSTATION && !self.no_render))

@@ -61,6 +61,40 @@ fn remote(name: &'static str, address: &str) -> Hostile {
     kustomization(name, &format!("resources: [m.yaml, \"{address}\"]"), FETCHED)
 }
 
+/// An Application with this file of values.
+fn release(name: &'static str, file: &str, says: &'static str) -> Hostile {
+    let application = format!(
+        "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {{name: r, namespace: a}}\nspec:\n  destination: \
+         {{namespace: a}}\n  source: {{repoURL: r, path: c, helm: {{valueFiles: [{file}]}}}}\n"
+    );
+    let files = vec![
+        ("c/Chart.yaml", "apiVersion: v2\nname: c\nversion: 0.1.0\n".to_owned()),
+        ("c/templates/m.yaml", MEMORY.to_owned()),
+        ("r.yaml", application),
+    ];
+    Hostile { files, ..chart(name, "", says, 1) }
+}
+
+/// A kustomization whose patch says that its memory comes from this file.
+fn forged(name: &'static str, file: &str) -> Hostile {
+    let patch = format!(
+        "resources: [m.yaml, n.yaml]\npatches:\n- target: {{kind: ArkMemory}}\n  patch: |\n    - {{op: add, path: /metadata/annotations, \
+         value: {{config.kubernetes.io/origin: \"path: {file}\"}}}}\n    - {{op: add, path: /spec/retries, value: 1}}\n"
+    );
+    with(kustomization(name, &patch, "retries"), "n.yaml", &MEMORY.replace("notes", "seton"))
+}
+
+/// Configurations of kustomize's own transformers that read other files.
+const OF_FILES: &str = "apiVersion: builtin\nkind: ConfigMapGenerator\nmetadata: {name: a}\nname: a\nfiles: [\"x=OUTSIDE/outside.txt\"]\n";
+const OF_PATCH: &str = "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: a}\npath: http://ADDRESS/p.yaml\ntarget: {kind: ArkMemory}\n";
+
+impl Hostile {
+    /// It is an error.
+    fn fails(self) -> Self {
+        Self { exit: 2, ..self }
+    }
+}
+
 fn all() -> Vec<Hostile> {
     vec![
         remote("remote-https", "https://ADDRESS/r//base?ref=v1"),
@@ -103,7 +137,7 @@ fn all() -> Vec<Hostile> {
         ),
         with(
             with(
-                Hostile { exit: 2, ..kustomization("plugins-in-a-directory", "resources: [m.yaml]\ntransformers: [run]", "external plugins") },
+                kustomization("plugins-in-a-directory", "resources: [m.yaml]\ntransformers: [run]", "not looked into"),
                 "run/kustomization.yaml",
                 "resources: [run.yaml]\n",
             ),
@@ -141,9 +175,25 @@ fn all() -> Vec<Hostile> {
                 ("c/templates/m.yaml", MEMORY.to_owned()),
                 ("r.yaml", "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: r, namespace: a}\nspec:\n  destination: {namespace: a}\n  source: {repoURL: r, path: c, helm: {valueFiles: [../../outside.txt, \"http://ADDRESS/v.yaml\"]}}\n".to_owned()),
             ],
-            ..chart("release-with-values-from-elsewhere", "", "helm template", 2)
+            ..chart("release-with-values-from-elsewhere", "", "not in the repository", 1)
         },
-        chart("chart-with-a-plugin", "a: 1\n", "checked", 0),
+        release("release-with-a-list-of-values", "\"x,OUTSIDE/outside.txt\"", "for a list"),
+        release("release-with-large-values", "../large.txt", "--max-file-size"),
+        release("release-with-a-pipe", "../pipe", "not an ordinary file"),
+        kustomization("list-that-is-given-twice", "resources: [m.yaml]\nresources: [m.yaml, OUTSIDE]", "given twice").fails(),
+        kustomization("list-in-another-case", "resources: [m.yaml]\nResources: [m.yaml, OUTSIDE]", "one for kustomize").fails(),
+        kustomization("list-in-other-letters", "re\u{17f}ources: [m.yaml, OUTSIDE]\nresources: [m.yaml]", "one for kustomize").fails(),
+        kustomization("merged-list", "x: &x {resources: [m.yaml, OUTSIDE]}\n<<: *x", "not in the repository"),
+        Hostile {
+            arguments: &["--strict", "--kustomize-args=--load-restrictor LoadRestrictionsNone"],
+            ..with(kustomization("file-of-a-generator", "resources: [m.yaml]\ngenerators: [g.yaml]", "not in the repository"), "g.yaml", OF_FILES)
+        },
+        kustomization("patch-of-a-transformer", &format!("resources: [m.yaml]\ntransformers:\n- |\n  {}", OF_PATCH.replace('\n', "\n  ")), "not in the repository"),
+        kustomization("token-of-git", "resources: [m.yaml]\nconfigMapGenerator: [{name: a, files: [.git/config]}]", "not in the repository"),
+        forged("origin-that-is-forged", "OUTSIDE/outside.txt"),
+        forged("origin-that-is-a-pipe", "pipe"),
+        chart("chart-with-a-link-to-a-link", "{{ .Files.Get \"inner/link.txt\" }}\n", "leads out of the repository", 1),
+        chart("chart-that-reads-a-token", "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: token}\nspec: {backend: \"x{{ .Files.Get \".git/config\" }}\"}\n", "\"x\"", 1),
     ]
 }
 
@@ -181,11 +231,14 @@ fn nothing_is_executed_fetched_or_read() {
     let path = format!("{}:{}", around.path().display(), path());
     let mut wrong = Vec::new();
     for Hostile { name, files, arguments, says, exit } in all() {
-        let text = |text: &String| text.replace("ADDRESS", &address);
-        let files: Vec<(&str, String)> = files.iter().map(|(name, it)| (*name, text(it))).collect();
-        let repository = Repository::with(files.iter().map(|(name, text)| (*name, text.as_str())));
+        let repository = Repository::with([]);
         let root = repository.path();
         let outside = root.with_extension("outside");
+        for (name, text) in &files {
+            let text = text.replace("ADDRESS", &address);
+            repository.write(name, &text.replace("OUTSIDE", &outside.display().to_string()));
+        }
+        repository.write(".git/config", OUTSIDE);
         fs::create_dir_all(&outside).expect("a directory");
         fs::write(
             outside.join("kustomization.yaml"),
@@ -199,14 +252,20 @@ fn nothing_is_executed_fetched_or_read() {
             symlink(outside.join("outside.txt"), root.join("link.txt")).expect("a link");
             symlink(&outside, root.join("linked")).expect("a link");
         }
+        if name.ends_with("to-a-link") {
+            fs::create_dir(root.join("shared")).expect("a directory");
+            fs::rename(root.join("link.txt"), root.join("shared/link.txt")).expect("a link");
+            fs::remove_file(root.join("linked")).expect("a link");
+            symlink("shared", root.join("inner")).expect("a link");
+        }
         repository.write("run.sh", SCRIPT);
         fs::set_permissions(root.join("run.sh"), fs::Permissions::from_mode(0o755)).expect("can be run");
         if name.contains("large") {
-            let large = if name.contains("values") { "values.yaml" } else { "large.txt" };
+            let large = if name.starts_with("chart") { "values.yaml" } else { "large.txt" };
             let file = fs::File::create(root.join(large)).expect("a file");
             file.set_len(1 << 30).expect("a gigabyte of nothing");
         }
-        if name == "pipe" {
+        if name.ends_with("pipe") {
             let made = std::process::Command::new("mkfifo").arg(root.join("pipe")).status();
             assert!(made.is_ok_and(|status| status.success()), "a pipe");
         }

@@ -249,7 +249,7 @@ fn read(
 }
 
 /// How many directories two files have in common: of two objects of a name the nearer one is meant.
-fn common(one: &Path, other: &Path) -> usize {
+pub(crate) fn common(one: &Path, other: &Path) -> usize {
     one.components().zip(other.components()).take_while(|(a, b)| a == b).count()
 }
 

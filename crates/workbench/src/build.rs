@@ -1,27 +1,33 @@
 //! Builds kustomizations and charts with the user's own programs.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::kustomization::Kustomization;
 use crate::layout::Tool;
-use crate::paths::{leads_out, normal};
+use crate::paths::normal;
 use crate::program::Stop;
 use crate::releases::{Inline, Layer, Release, VALUES};
 use crate::texts;
 use crate::tools::{Program, Tools};
 use crate::unit::Unit;
+use memgate_manifest::document::parse_parts;
 use memgate_manifest::source::Source;
 use memgate_primitives::causes::in_words;
 
 /// The annotations by which kustomize says where an object comes from, and what has changed it.
-const ORIGIN: &str = "config.kubernetes.io/origin:";
-const TRANSFORMATIONS: &str = "alpha.config.kubernetes.io/transformations:";
+const ORIGIN: &str = "config.kubernetes.io/origin";
+const TRANSFORMATIONS: &str = "alpha.config.kubernetes.io/transformations";
+/// How long a build may take, and one that only says where objects come from.
+const TIME: Duration = Duration::from_mins(1);
+const TIME_OF_ORIGINS: Duration = Duration::from_secs(10);
 
 /// How to build, as the job says.
 #[derive(Debug, Clone, Default)]
@@ -93,68 +99,79 @@ pub(crate) struct Made {
     pub(crate) changed_in: Vec<PathBuf>,
 }
 
-/// What a unit becomes.
-#[derive(Debug)]
-pub(crate) struct Output {
-    pub(crate) text: Source,
-    /// Of what kustomize printed, where each object comes from.
-    pub(crate) made: Vec<Made>,
-}
-
 /// Builds a unit.
 ///
 /// # Errors
 /// In words: why it was not built.
 pub(crate) fn build(
     unit: &Unit,
-    kustomization: Option<&Kustomization>,
     (builder, tools, program): (&Builder, &Tools, &Program),
     max_bytes: usize,
-) -> Result<Output, String> {
+) -> Result<Source, String> {
     let work = tools.work().map_err(|error| in_words(&error))?;
     let arguments = match unit.tool {
-        Some(Tool::Helm) => of_helm(unit, builder, &work),
-        _ => of_kustomize(unit, kustomization, builder, work.path()),
+        Some(Tool::Helm) => of_helm(unit, builder, &work).map_err(|error| in_words(&error))?,
+        _ => of_kustomize(&unit.directory, &builder.kustomize_args),
     };
-    let arguments = arguments.map_err(|error| in_words(&error))?;
-    let bytes = tools.run(program, &arguments, max_bytes).map_err(|why| readable(&why, unit, work.path()))?;
+    let bytes = tools.run(program, &arguments, (max_bytes, TIME));
+    let bytes = bytes.map_err(|why| readable(&why, work.path()))?;
     let source = texts::source(&unit.source_name(), Ok::<_, io::Error>(bytes.as_slice()), max_bytes);
-    let source = source.map_err(|error| format!("what it prints cannot be read: {error}"))?;
-    if unit.tool == Some(Tool::Helm) {
-        return Ok(Output { text: source, made: Vec::new() });
-    }
-    let (text, made) = without_origins(source.text(), work.path());
-    Ok(Output { text: Source::new(source.name(), text), made })
+    source.map_err(|error| format!("what it prints cannot be read: {error}"))
 }
 
-/// The arguments for a kustomization of our own that builds on the unit, and asks for the origins of objects. What only the
-/// outermost kustomization may say it says too.
-fn of_kustomize(
+fn of_kustomize(directory: &Path, more: &[String]) -> Vec<OsString> {
+    std::iter::once(directory.into()).chain(more.iter().map(OsString::from)).collect()
+}
+
+/// The kind, namespace and name of an object.
+type Id = [String; 3];
+
+pub(crate) fn id_of(object: &Value) -> Id {
+    ["/kind", "/metadata/namespace", "/metadata/name"]
+        .map(|field| object.pointer(field).and_then(Value::as_str).unwrap_or_default().to_owned())
+}
+
+/// Where the objects of a kustomization come from, as kustomize says of one of our own that builds on it. That can take a
+/// hundred times as long as the build itself, so it is asked only when a place is wanted; nothing if it takes too long.
+pub(crate) fn origins(
     unit: &Unit,
-    kustomization: Option<&Kustomization>,
-    builder: &Builder,
-    work: &Path,
-) -> io::Result<Vec<OsString>> {
-    let work = fs::canonicalize(work)?;
-    let mut own = json!({
-        "resources": [relative(&work, &fs::canonicalize(&unit.directory)?)],
-        "buildMetadata": ["originAnnotations", "transformerAnnotations"],
-    });
-    if let Some(Kustomization { metadata, openapi, .. }) = kustomization {
-        let more = metadata.iter().filter(|it| *it == "managedByLabel").map(|it| Value::from(it.as_str()));
-        if let Some(all) = own.get_mut("buildMetadata").and_then(Value::as_array_mut) {
-            all.extend(more);
+    (tools, more): (&Tools, &[String]),
+    max_bytes: usize,
+) -> BTreeMap<Id, Made> {
+    let build = || {
+        let work = tools.work().ok()?;
+        let real = fs::canonicalize(work.path()).ok()?;
+        let own = json!({
+            "resources": [relative(&real, &fs::canonicalize(&unit.directory).ok()?)],
+            "buildMetadata": ["originAnnotations", "transformerAnnotations"],
+        });
+        fs::write(work.path().join("kustomization.yaml"), own.to_string()).ok()?;
+        let program = tools.program(Tool::Kustomize).ok()?;
+        let bytes = tools.run(program, &of_kustomize(&real, more), (max_bytes, TIME_OF_ORIGINS)).ok()?;
+        let source = Arc::new(Source::new("", String::from_utf8(bytes).ok()?));
+        let documents = parse_parts(&source).flat_map(|parsed| parsed.documents);
+        Some(documents.map(|it| (id_of(it.value()), Made::of(it.value(), unit, &real))).collect())
+    };
+    build().unwrap_or_default()
+}
+
+impl Made {
+    /// What the annotations say. Any patch may have written them, so only files of the unit count.
+    fn of(object: &Value, unit: &Unit, work: &Path) -> Self {
+        let annotation = |name: &str| object.pointer("/metadata/annotations")?.get(name)?.as_str();
+        let path = |line: &str, field: &str| {
+            let path = line.trim_start_matches([' ', '-']).strip_prefix(field)?.trim_matches(['\'', '"']);
+            Some(normal(&work.join(path))).filter(|path| unit.files.contains(path))
+        };
+        let mut made = Self::default();
+        for line in annotation(ORIGIN).unwrap_or_default().lines() {
+            made.file = path(line, "path: ").or_else(|| path(line, "configuredIn: ")).or(made.file);
         }
-        if let (Some(mut openapi), Some(own)) = (openapi.clone(), own.as_object_mut()) {
-            if let Some(path) = openapi.get_mut("path") {
-                fs::copy(unit.directory.join(path.as_str().unwrap_or_default()), work.join("openapi"))?;
-                *path = "openapi".into();
-            }
-            own.insert("openapi".to_owned(), openapi);
-        }
+        let changed = annotation(TRANSFORMATIONS).unwrap_or_default().lines();
+        made.changed_in.extend(changed.filter_map(|line| path(line, "configuredIn: ")));
+        made.changed_in.dedup();
+        made
     }
-    fs::write(work.join("kustomization.yaml"), own.to_string())?;
-    Ok(std::iter::once(work.into()).chain(builder.kustomize_args.iter().map(OsString::from)).collect())
 }
 
 /// A path as one from another directory; both have no links.
@@ -169,7 +186,7 @@ fn of_helm(unit: &Unit, builder: &Builder, work: &TempDir) -> io::Result<Vec<OsS
     let mut arguments: Vec<OsString> = Vec::new();
     let release = unit.release.as_deref();
     arguments.extend(release.and_then(|release| release.name.as_ref()).map(OsString::from));
-    arguments.push(unit.directory.clone().into());
+    arguments.push(without_git(&unit.directory, work.path())?.into());
     let mut files = builder.values_of(&unit.directory);
     files.extend(release.into_iter().flat_map(Release::files).map(|file| normal(file)));
     for file in files {
@@ -193,6 +210,23 @@ fn of_helm(unit: &Unit, builder: &Builder, work: &TempDir) -> io::Result<Vec<OsS
     Ok(arguments)
 }
 
+/// A chart without git's own files, which its templates could read: a job may keep a token there.
+fn without_git(chart: &Path, work: &Path) -> io::Result<PathBuf> {
+    let copy = work.join("chart");
+    if !cfg!(unix) || !chart.join(".git").exists() {
+        return Ok(chart.to_owned());
+    }
+    fs::create_dir(&copy)?;
+    for entry in fs::read_dir(chart)? {
+        let entry = entry?;
+        #[cfg(unix)]
+        if entry.file_name() != ".git" {
+            std::os::unix::fs::symlink(entry.path(), copy.join(entry.file_name()))?;
+        }
+    }
+    Ok(copy)
+}
+
 impl Builder {
     /// The files of values that the job gives for a chart: with its directory, or from below it.
     pub(crate) fn values_of(&self, chart: &Path) -> Vec<PathBuf> {
@@ -202,27 +236,14 @@ impl Builder {
         };
         self.values.iter().filter(is_of).map(|(_, file)| normal(file)).collect()
     }
-
-    /// Why a chart is not built with the files of values that are given for it.
-    pub(crate) fn refusal(&self, chart: &Path, release: Option<&Release>) -> Option<String> {
-        let own = self.values_of(chart);
-        let of_release = release.into_iter().flat_map(Release::files).map(|file| normal(file));
-        let link = own.into_iter().chain(of_release).find(|file| leads_out(file))?;
-        let name = link.file_name().unwrap_or_default().to_string_lossy();
-        Some(format!("its values file {name} is a link that leads out of the repository"))
-    }
 }
 
-/// What a tool says, without the clock and the process of kubectl's log, with paths from the working directory, and without
-/// the kustomization of our own.
-fn readable(why: &str, unit: &Unit, work: &Path) -> String {
+/// What a tool says, without the clock and the process of kubectl's log, and with paths from the working directory.
+fn readable(why: &str, work: &Path) -> String {
     let why = why.split_once("\"command failed\" err=").map_or(why, |(_, error)| error);
     let text = serde_json::from_str::<String>(why);
     let why = text.as_deref().unwrap_or_else(|_| why.trim_start_matches("<; ").trim_end_matches("; >"));
     let why = why.trim_start_matches("Error: ");
-    let own = ["recursed accumulation of path", "couldn't make target for path"];
-    let own = own.map(|words| format!("{words} '{}': ", unit.directory.display()));
-    let why = own.iter().find_map(|own| Some(why.split_once(own.as_str())?.1)).unwrap_or(why);
     let why = why.replace("; Use --debug flag to render out invalid YAML", "");
     let here = format!("{}/", normal(Path::new(".")).display());
     let real = fs::canonicalize(".").map(|real| format!("{}/", real.display())).unwrap_or_default();
@@ -233,106 +254,26 @@ fn readable(why: &str, unit: &Unit, work: &Path) -> String {
         .fold(why, |why, path| why.replace(path.as_str(), ""))
 }
 
-/// What kustomize printed without the annotations that we asked for, and what they say of each document. It prints each
-/// object in one form: its own keys begin a line, and what is in `metadata.annotations` is indented by four.
-fn without_origins(text: &str, work: &Path) -> (String, Vec<Made>) {
-    let (mut kept, mut all) = (String::with_capacity(text.len()), vec![Made::default()]);
-    let (mut is_metadata, mut in_annotations, mut open) = (false, false, None);
-    // The line `  annotations:`, which waits for an annotation of the user.
-    let mut waiting = None;
-    for line in text.split_inclusive('\n') {
-        let content = line.trim();
-        match line.len() - line.trim_start().len() {
-            _ if content.is_empty() => {}
-            0 => {
-                (is_metadata, in_annotations, waiting) = (content == "metadata:", false, None);
-                all.extend((content == "---").then(Made::default));
-            }
-            2 if is_metadata => {
-                in_annotations = content == "annotations:";
-                waiting = Some(line).filter(|_| in_annotations);
-                if in_annotations {
-                    continue;
-                }
-            }
-            4 => open = [ORIGIN, TRANSFORMATIONS].into_iter().find(|key| content.starts_with(key)),
-            _ => {}
-        }
-        if let Some(key) = open.filter(|_| in_annotations) {
-            if let Some(made) = all.last_mut() {
-                note_origin(made, key, content.trim_start_matches("- "), work);
-            }
-            continue;
-        }
-        kept.extend(waiting.take());
-        kept.push_str(line);
-    }
-    (kept, all)
-}
-
-/// Notes a line of an annotation.
-fn note_origin(made: &mut Made, key: &str, line: &str, work: &Path) {
-    let path = |field: &str| Some(normal(&work.join(line.strip_prefix(field)?.trim_matches(['\'', '"']))));
-    if key == ORIGIN {
-        made.file = path("path: ").or_else(|| path("configuredIn: ")).or_else(|| made.file.take());
-    } else if let Some(file) = path("configuredIn: ")
-        && made.changed_in.last() != Some(&file)
-    {
-        made.changed_in.push(file);
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
-    fn takes_only_its_own_annotations_out() {
-        let text = "\
-apiVersion: v1
-data:
-  a: |
-    metadata:
-      annotations:
-        config.kubernetes.io/origin: |
-          path: x.yaml
-kind: ConfigMap
-metadata:
-  annotations:
-    alpha.config.kubernetes.io/transformations: |
-      - configuredIn: ../r/o/kustomization.yaml
-        configuredBy:
-          kind: NamespaceTransformer
-      - configuredIn: ../r/o/kustomization.yaml
-    config.kubernetes.io/origin: |
-      path: ../r/base/m.yaml
-  name: a
----
-kind: B
-metadata:
-  annotations:
-    config.kubernetes.io/origin: |
-      configuredIn: ../r/kustomization.yaml
-    z: mine
-  name: b
----
-kind: C
-metadata:
-  annotations:
-    note: |
-      config.kubernetes.io/origin: mine
-  name: c
-";
-        let (kept, made) = without_origins(text, Path::new("/w"));
-        assert!(!kept.contains("transformations") && kept.contains("        config.kubernetes.io/origin: |"));
-        assert!(kept.contains("metadata:\n  name: a\n---\n"), "{kept}");
-        assert!(kept.contains("  annotations:\n    z: mine\n  name: b"), "{kept}");
-        assert!(kept.contains("      config.kubernetes.io/origin: mine"), "{kept}");
-        let path = |it: &str| PathBuf::from(it);
-        assert_eq!(made[0].file, Some(path("/r/base/m.yaml")));
-        assert_eq!(made[0].changed_in, [path("/r/o/kustomization.yaml")]);
-        assert_eq!((made.len(), &made[1].file), (3, &Some(path("/r/kustomization.yaml"))));
-        assert_eq!(made[2], Made::default());
+    fn believes_annotations_only_about_files_of_the_unit() {
+        let files = ["/r/base/m.yaml", "/r/o/kustomization.yaml"].map(PathBuf::from);
+        let unit = Unit { files: Arc::new(BTreeSet::from(files)), ..Unit::default() };
+        let of = |origin: &str| {
+            let changed = "- configuredIn: ../r/o/kustomization.yaml\n  configuredBy:\n    kind: NamespaceTransformer\n\
+                           - configuredIn: ../r/o/kustomization.yaml\n- configuredIn: /etc/kustomization.yaml\n";
+            let annotations = json!({ORIGIN: origin, TRANSFORMATIONS: changed});
+            Made::of(&json!({"metadata": {"annotations": annotations}}), &unit, Path::new("/w"))
+        };
+        let [base, overlay] = ["/r/base/m.yaml", "/r/o/kustomization.yaml"].map(PathBuf::from);
+        assert_eq!(of("path: ../r/base/m.yaml\n").file, Some(base));
+        assert_eq!(of("configuredIn: ../r/o/kustomization.yaml\n").file, Some(overlay.clone()));
+        assert_eq!(of("path: /etc/passwd\n"), Made { file: None, changed_in: vec![overlay] });
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! to say.
 
 use std::borrow::Borrow;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -44,10 +45,8 @@ pub struct Kustomization {
     pub patches: Vec<Patch>,
     /// The namespace of its objects.
     pub namespace: Option<String>,
-    /// The schemas by which it patches: the field `openapi`.
-    pub openapi: Option<Value>,
-    /// The field `buildMetadata`.
-    pub metadata: Vec<String>,
+    /// Why kustomize may read something else in it than what is here.
+    pub fault: Option<String>,
 }
 
 /// A chart of a kustomization.
@@ -106,14 +105,15 @@ pub(crate) fn is_content(text: &str) -> bool {
 }
 
 /// Whether kustomize takes a path for one in another repository, or for an address: it has a scheme or an account, names a
-/// version, or begins with a host.
-pub(crate) fn is_remote(path: &str) -> bool {
+/// version, or begins with a host, and is no file here.
+pub(crate) fn is_remote(directory: &Path, path: &str) -> bool {
     let begins_with_host = || {
         let (first, rest) = path.split_once('/')?;
         Some(first.contains('.') && first.trim_matches('.').len() == first.len() && rest.contains('/'))
     };
-    let marks = ["://", "::", "git@", "?ref=", "?version=", "gh:"];
-    marks.iter().any(|mark| path.contains(mark)) || begins_with_host() == Some(true)
+    let marks = ["::", "git@", "?ref=", "?version=", "gh:"];
+    let may_be = || marks.iter().any(|mark| path.contains(mark)) || begins_with_host() == Some(true);
+    path.contains("://") || may_be() && !directory.join(path).exists()
 }
 
 /// Whether a path is that of a kustomization file.
@@ -121,9 +121,29 @@ pub fn is_kustomization(path: &Path) -> bool {
     path.file_name().is_some_and(|name| FILE_NAMES.iter().any(|known| name == *known))
 }
 
-/// Reads a kustomization, as far as it can be read: kustomize says what is wrong with it.
+/// Reads a kustomization, as far as it can be read.
 pub fn parse(source: Source) -> Kustomization {
-    Kustomization::of(&values(&Arc::new(source), &mut Vec::new()))
+    let (source, mut errors) = (Arc::new(source), Vec::new());
+    let documents = values(&source, &mut errors);
+    let error = errors.first().map(ToString::to_string);
+    let is_unclear = documents.iter().any(|document| is_unclear(document.value()));
+    let unclear = || format!("{}: two of its keys are one for kustomize", source.name());
+    let fault = error.or_else(|| is_unclear.then(unclear));
+    Kustomization { fault, ..Kustomization::of(&documents) }
+}
+
+/// Whether two keys of a map differ only by case, also by that of the two letters that Go takes for ASCII ones.
+pub(crate) fn is_unclear(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(is_unclear),
+        Value::Object(map) => {
+            let keys: BTreeSet<String> = map.keys().map(|key| key.to_ascii_lowercase()).collect();
+            keys.len() < map.len()
+                || keys.iter().any(|key| key.contains(['\u{17f}', '\u{212a}']))
+                || map.values().any(is_unclear)
+        }
+        _ => false,
+    }
 }
 
 impl Kustomization {
@@ -145,8 +165,6 @@ impl Kustomization {
         self.inputs.extend(INPUTS.iter().flat_map(|field| texts(value, field)));
         self.inputs.extend(items(value, "replacements").filter_map(|item| text(item, "path")));
         self.inputs.extend(field(value, "openapi").and_then(|openapi| text(openapi, "path")));
-        self.openapi = field(value, "openapi").cloned().or_else(|| self.openapi.take());
-        self.metadata.extend(texts(value, "buildMetadata"));
         self.add_patches(value);
         for generator in GENERATORS.into_iter().flat_map(|field| items(value, field)) {
             let files = texts(generator, "files").chain(texts(generator, "envs"));
@@ -244,7 +262,7 @@ mod tests {
             ("v1.2/base.yaml", false),
             (".hidden/a/b", false),
         ] {
-            assert_eq!(is_remote(path), expected, "{path}");
+            assert_eq!(is_remote(Path::new("/none"), path), expected, "{path}");
         }
     }
 
@@ -272,6 +290,11 @@ transformers: [t.yaml, \"apiVersion: builtin\\nkind: X\\n\"]
             "v.yaml", "t.yaml", "charts/one",
         ];
         assert_eq!(paths, expected);
+        for text in
+            ["a: [x]\na: [y]\n", "a: [x]\nA: [y]\n", "\"re\\u017fources\": []\n", "x: [{a: 1, A: 2}]\n"]
+        {
+            assert!(parse(Source::new("x", text)).fault.is_some(), "{text}");
+        }
         let component = parse(Source::new("x", "kind: Component\nresources: ["));
         assert!(component.paths().next().is_none());
     }

@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::kustomization::{
-    FILE_NAMES, Kustomization, is_content, is_kustomization, is_remote, items, parse, text,
+    FILE_NAMES, Kustomization, is_content, is_kustomization, is_remote, is_unclear, items, parse, text,
 };
 use crate::paths::{Home, is_manifest, leads_out, normal, path_from, root_of, without_dots};
 use crate::texts::ReadFile;
-use memgate_manifest::document::values;
+use memgate_manifest::document::{Document, values};
 use memgate_manifest::source::Source;
 use memgate_primitives::credential::masked;
+use serde_json::Value;
 
 /// The file that makes a directory a chart.
 pub(crate) const CHART_FILE: &str = "Chart.yaml";
@@ -62,6 +63,8 @@ struct Chart {
     file: PathBuf,
     /// Whether it only has templates for other charts.
     is_library: bool,
+    /// The charts in other directories that it uses.
+    parts: BTreeSet<PathBuf>,
 }
 
 /// A directory that is built on its own.
@@ -81,6 +84,8 @@ pub(crate) struct Reach {
     pub(crate) directories: Vec<PathBuf>,
     /// Why it is not built, if there is a reason.
     pub(crate) refusal: Option<String>,
+    /// What is wrong with it already.
+    pub(crate) fault: Option<String>,
 }
 
 impl Layout {
@@ -100,13 +105,13 @@ impl Layout {
             if self.kustomizations.contains_key(&directory) {
                 return;
             }
-            let is_broken = source.as_ref().is_some_and(is_broken);
+            let is_template = source.as_ref().is_some_and(|source| source.text().contains("{{"));
             let mut read = source.map(parse).unwrap_or_default();
-            if is_broken {
-                // Which files it lists is not known, and kustomize says what is wrong.
+            if read.fault.is_some() && !is_template {
+                // Which files it lists is not known.
                 read.resources.extend(manifests_in(&directory));
             }
-            let local = read.paths().filter(|path| !is_remote(path));
+            let local = read.paths().filter(|path| !is_remote(&directory, path));
             let parts: BTreeSet<_> = local.map(|path| normal(&directory.join(path))).collect();
             let overlay = Overlay { file: without_dots(marker), read, parts: parts.clone() };
             self.kustomizations.insert(directory.clone(), overlay);
@@ -118,8 +123,12 @@ impl Layout {
             let dependencies = items(&value, "dependencies").filter_map(|it| text(it, "repository"));
             let local =
                 dependencies.filter_map(|it| Some(normal(&directory.join(it.strip_prefix("file://")?))));
-            let parts = local.collect();
-            self.charts.insert(directory.clone(), Chart { file: without_dots(marker), is_library });
+            let entries = fs::read_dir(directory.join(SUBCHARTS)).into_iter().flatten().flatten();
+            let links = entries.filter(|entry| entry.file_type().is_ok_and(|it| it.is_symlink()));
+            let linked = links.filter_map(|entry| fs::canonicalize(entry.path()).ok());
+            let parts: BTreeSet<_> = local.chain(linked).collect();
+            let chart = Chart { file: without_dots(marker), is_library, parts: parts.clone() };
+            self.charts.insert(directory.clone(), chart);
             parts
         };
         for part in parts {
@@ -221,13 +230,30 @@ impl Layout {
                 .any(|directory| self.charts.contains_key(directory) && is_in(directory))
     }
 
-    /// The files from which a top is built.
-    pub(crate) fn reach(&self, top: &Top, read: ReadFile<'_>, max_bytes: usize) -> Reach {
+    /// The files from which a top is built, with these files of values: those of its release, and those that the job gives.
+    pub(crate) fn reach(
+        &self,
+        top: &Top,
+        (of_release, given): (&[PathBuf], &[PathBuf]),
+        (read, max_bytes): (ReadFile<'_>, usize),
+    ) -> Reach {
         let mut reach = Reach::default();
         let mut search = Search { layout: self, read, max_bytes, home: Home::of(&top.directory, None) };
         match top.tool {
             Tool::Kustomize => search.kustomization(&top.directory, &mut reach),
             Tool::Helm => search.chart(&top.directory, &mut reach),
+        }
+        for file in of_release {
+            search.file(file, &mut reach);
+        }
+        search.home = Home::default();
+        for file in given {
+            search.file(file, &mut reach);
+        }
+        // helm would take it for several files.
+        let is_list = |file: &&PathBuf| file.to_string_lossy().contains([',', '"', '\n', '\r']);
+        if let Some(list) = of_release.iter().chain(given).find(is_list) {
+            reach.refusal.get_or_insert_with(|| format!("helm takes the name {} for a list", shown(list)));
         }
         reach
     }
@@ -266,8 +292,10 @@ impl Search<'_> {
             };
             self.file(&marker, reach);
             reach.directories.push(directory.clone());
+            reach.fault = reach.fault.take().or_else(|| found.fault.clone());
             reach.refusal = reach.refusal.take().or_else(|| self.refused(found, &directory));
-            let own = found.paths().filter(|path| !is_remote(path)).map(|path| normal(&directory.join(path)));
+            let own = found.paths().filter(|path| !is_remote(&directory, path));
+            let own = own.map(|path| normal(&directory.join(path)));
             let more = known.into_iter().flat_map(|overlay| overlay.parts.iter().cloned());
             for part in own.chain(more).collect::<BTreeSet<_>>() {
                 if part.is_dir() {
@@ -282,7 +310,7 @@ impl Search<'_> {
 
     /// Why a kustomization is not built: what it would fetch or run.
     fn refused(&self, found: &Kustomization, directory: &Path) -> Option<String> {
-        if let Some(remote) = found.paths().find(|path| is_remote(path)) {
+        if let Some(remote) = found.paths().find(|path| is_remote(directory, path)) {
             return Some(format!("it builds on {}, and nothing is fetched", masked(remote)));
         }
         for chart in &found.charts {
@@ -295,11 +323,31 @@ impl Search<'_> {
             }
         }
         let plugin = |plugin: &String| {
-            let text = if is_content(plugin) { plugin.clone() } else { self.text(&directory.join(plugin))? };
-            runs_a_program(&text).then(|| {
-                let name = if is_content(plugin) { "a text of it" } else { plugin };
-                format!("{name} asks for a plugin or a function, and none is run")
-            })
+            let name = if is_content(plugin) { "a text of it" } else { plugin };
+            let path = directory.join(plugin);
+            if !is_content(plugin) && path.is_dir() {
+                return Some(format!("{name} is a directory of configurations, which is not looked into"));
+            }
+            let text = if is_content(plugin) { plugin.clone() } else { self.text(&path)? };
+            let mut errors = Vec::new();
+            let configurations = values(&Arc::new(Source::new("", text)), &mut errors);
+            if !errors.is_empty() || configurations.iter().any(|it| is_unclear(it.value())) {
+                return Some(format!("{name} cannot be read"));
+            }
+            if configurations.iter().any(runs_a_program) {
+                return Some(format!("{name} asks for a plugin or a function, and none is run"));
+            }
+            let mut files = Vec::new();
+            configurations.iter().for_each(|it| add_files(it.value(), &mut files));
+            let is_out = |file: &&String| {
+                let path = directory.join(file);
+                is_remote(directory, file)
+                    || leads_out(&path)
+                    || self.home.is_left_by(&path)
+                    || is_of_git(&path)
+            };
+            let file = files.iter().find(is_out)?;
+            Some(format!("{name} asks for {}, which is not in the repository", masked(file)))
         };
         found.plugins.iter().find_map(plugin)
     }
@@ -312,14 +360,19 @@ impl Search<'_> {
 
     fn chart(&mut self, directory: &Path, reach: &mut Reach) {
         reach.directories.push(directory.to_owned());
-        let mut todo = vec![directory.to_owned()];
+        let (mut todo, mut seen) = (vec![directory.to_owned()], BTreeSet::new());
         while let Some(directory) = todo.pop() {
+            if !seen.insert(fs::canonicalize(&directory).unwrap_or_default()) {
+                continue;
+            }
+            let parts = self.layout.charts.get(&directory).into_iter().flat_map(|chart| &chart.parts);
+            todo.extend(parts.filter(|part| self.layout.charts.contains_key(*part)).cloned());
             let mut entries: Vec<_> = fs::read_dir(&directory).into_iter().flatten().flatten().collect();
             entries.sort_by_key(fs::DirEntry::file_name);
-            for entry in entries {
-                let (path, kind) = (entry.path(), entry.file_type());
-                if kind.is_ok_and(|kind| kind.is_dir()) {
-                    todo.push(path);
+            for path in entries.iter().map(fs::DirEntry::path).filter(|path| !is_of_git(path)) {
+                if path.is_dir() && !leads_out(&path) {
+                    let linked = fs::read_link(&path).map(|target| normal(&directory.join(target)));
+                    todo.push(linked.unwrap_or(path));
                 } else if reach.files.len() < MOST_FILES {
                     self.file(&path, reach);
                 } else {
@@ -349,7 +402,7 @@ impl Search<'_> {
     fn path(&self, path: &Path, reach: &mut Reach) {
         let why = if leads_out(path) {
             "is a link that leads out of the repository"
-        } else if self.home.is_left_by(path) {
+        } else if self.home.is_left_by(path) || is_of_git(path) {
             "is not in the repository"
         } else {
             return;
@@ -358,11 +411,9 @@ impl Search<'_> {
     }
 }
 
-/// Whether a kustomization cannot be read, and is no template of one.
-fn is_broken(source: &Source) -> bool {
-    let (mut errors, copy) = (Vec::new(), Arc::new(Source::new("", source.text())));
-    drop(values(&copy, &mut errors));
-    !errors.is_empty() && !source.text().contains("{{")
+/// Whether a path is git's own, where a job may keep a token.
+fn is_of_git(path: &Path) -> bool {
+    path.iter().any(|part| part == ".git")
 }
 
 /// The names of the manifests in a directory.
@@ -373,14 +424,33 @@ fn manifests_in(directory: &Path) -> Vec<String> {
 }
 
 /// Whether a configuration asks kustomize for anything but its own transformers.
-fn runs_a_program(text: &str) -> bool {
-    let source = Arc::new(Source::new("", text));
-    values(&source, &mut Vec::new()).iter().any(|document| {
-        let annotations = document.value().pointer("/metadata/annotations");
-        let functions = ["config.kubernetes.io/function", "config.k8s.io/function"];
-        let has_function = annotations.is_some_and(|it| functions.iter().any(|name| it.get(name).is_some()));
-        has_function || !document.api_version().is_empty() && document.api_version() != "builtin"
-    })
+fn runs_a_program(configuration: &Document) -> bool {
+    let annotations = configuration.value().pointer("/metadata/annotations");
+    let functions = ["config.kubernetes.io/function", "config.k8s.io/function"];
+    let has_function = annotations.is_some_and(|it| functions.iter().any(|name| it.get(name).is_some()));
+    has_function || !["", "builtin"].contains(&configuration.api_version())
+}
+
+/// The files and addresses that a configuration of kustomize's own transformers names.
+fn add_files(configuration: &Value, found: &mut Vec<String>) {
+    const FIELDS: [&str; 10] = [
+        "path", "paths", "files", "env", "envs", "valuesFile", "additionalValuesFiles", "repo", "chartHome",
+        "configHome",
+    ];
+    match configuration {
+        Value::Array(items) => items.iter().for_each(|item| add_files(item, found)),
+        Value::Object(map) => {
+            for (key, value) in map {
+                if FIELDS.iter().any(|field| field.eq_ignore_ascii_case(key)) {
+                    let all = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+                    let texts = all.iter().filter_map(Value::as_str);
+                    found.extend(texts.map(|text| text.split_once('=').map_or(text, |it| it.1).to_owned()));
+                }
+                add_files(value, found);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// A path as the user would write it.
@@ -458,7 +528,8 @@ mod tests {
                 true,
             ),
         ] {
-            assert_eq!(runs_a_program(text), expected, "{text}");
+            let read = values(&Arc::new(Source::new("", text)), &mut Vec::new());
+            assert_eq!(read.iter().any(runs_a_program), expected, "{text}");
         }
     }
 }

@@ -330,7 +330,7 @@ impl<'p> Loading<'p> {
         let Some(directory) = &plan.sources else { return };
         for source in sources.iter().filter(|source| source.name() == STDIN) {
             let unit = Arc::new(Unit::of_directory(directory, &plan.exclude));
-            let rendered = Arc::new(Rendered::of(&unit, source, &[]));
+            let rendered = Arc::new(Rendered::of(&unit, source, None));
             self.inputs.origins.rendered.insert(source.name().to_owned(), rendered);
         }
     }

@@ -28,10 +28,11 @@ use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
 /// The fields of objects that name a directory of a repository: group, kind and field.
-const PATHS: [(&str, &str, &str); 4] = [
+const PATHS: [(&str, &str, &str); 5] = [
     ("kustomize.toolkit.fluxcd.io", "Kustomization", "/spec/path"),
     ("helm.toolkit.fluxcd.io", "HelmRelease", "/spec/chart/spec/chart"),
     ("argoproj.io", "Application", "/spec/source/path"),
+    ("argoproj.io", "Application", "/spec/sources/0/path"),
     ("argoproj.io", "ApplicationSet", "/spec/template/spec/source/path"),
 ];
 
@@ -88,8 +89,8 @@ fn of_targets(of_unit: &UnitTexts, files: &mut Files) -> Vec<Notice> {
         let Some(text) = files.get(Path::new(&shown(file))) else { continue };
         for document in &text.values {
             for (at, selector) in targets(document.value()) {
-                let is_found =
-                    |known: &BTreeSet<_>| known.iter().any(|object| selects(&selector, object, renames));
+                let selects = selects(&selector, renames);
+                let is_found = |known: &BTreeSet<_>| known.iter().any(&selects);
                 if !is_found(&known) && !has_all {
                     // A patch may remove or rename what it selects.
                     has_all = true;
@@ -127,18 +128,22 @@ fn targets(kustomization: &Value) -> Vec<(Pointer, Selector)> {
     found
 }
 
-/// Whether a selector may select an object, which had the name that it says, or has it with a prefix or suffix.
-fn selects(selector: &Selector, (kind, name): &(String, String), renames: bool) -> bool {
-    let is_match = |pattern: &str, text: &str| {
-        // What is no regular expression here may be one of Go.
-        Regex::new(&format!("^(?:{pattern})$")).map_or(true, |regex| regex.is_match(text))
+/// Tells whether a selector may select an object, by its kind and name: it had the name that it says, or has it with a prefix
+/// or suffix.
+fn selects(selector: &Selector, renames: bool) -> impl Fn(&(String, String)) -> bool {
+    // What is no regular expression here may be one of Go.
+    let matches = |pattern: &Option<String>| {
+        let regex = pattern.as_ref().map(|pattern| Regex::new(&format!("^(?:{pattern})$")));
+        move |text: &str| !matches!(&regex, Some(Ok(regex)) if !regex.is_match(text))
     };
-    let fits_kind = selector.kind.as_ref().is_none_or(|it| is_match(it, kind));
-    // A generator adds a hash.
-    let has_hash = |it: &str| name.strip_prefix(it).is_some_and(|rest| rest.starts_with('-'));
-    let may_be = |it: &str| has_hash(it) || renames && name.contains(it);
-    let fits_name = selector.name.as_ref().is_none_or(|it| is_match(it, name) || may_be(it));
-    fits_kind && fits_name
+    let (fits_kind, fits_name) = (matches(&selector.kind), matches(&selector.name));
+    let own = selector.name.clone();
+    move |(kind, name)| {
+        // A generator adds a hash.
+        let has_hash = |it: &str| name.strip_prefix(it).is_some_and(|rest| rest.starts_with('-'));
+        let may_be = |it: &String| has_hash(it) || renames && name.contains(it.as_str());
+        fits_kind(kind) && (fits_name(name) || own.as_ref().is_some_and(may_be))
+    }
 }
 
 fn of_target(
@@ -169,7 +174,8 @@ fn of_target(
 /// repository.
 fn of_path(document: &Document, spots: &mut SpotsOf<'_>, roots: &mut Roots) -> Option<Notice> {
     let is_it = |row: &&(&str, &str, &str)| (row.0, row.1) == (document.group(), document.kind());
-    let at = Pointer::new(PATHS.iter().find(is_it)?.2);
+    let is_there = |row: &&(&str, &str, &str)| document.value().pointer(row.2).is_some();
+    let at = Pointer::new(PATHS.iter().filter(is_it).find(is_there)?.2);
     let path = document.value().pointer(at.as_str())?.as_str()?;
     let root = roots.of(&spots.file(document.source()));
     let below = path.trim_start_matches("./").trim_start_matches('/');
@@ -218,7 +224,7 @@ mod tests {
                 name: name.map(str::to_owned),
                 ..Selector::default()
             };
-            assert_eq!(selects(&selector, &object, true), expected, "{selector:?}");
+            assert_eq!(selects(&selector, true)(&object), expected, "{selector:?}");
         }
     }
 }

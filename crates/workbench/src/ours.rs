@@ -56,7 +56,10 @@ impl Ours {
         let Self { groups, kinds, known } = self;
         // Others than ordinary files may have no end.
         let read = || Some(file).filter(|file| file.is_file()).and_then(|file| plan.source(file).ok());
+        let is_packed = file.extension().is_some_and(|extension| extension == "tgz");
         known.entry(file.to_owned()).or_insert_with(|| match read() {
+            // What a packed chart has is seen when it is built.
+            _ if is_packed => ([false, true], BTreeSet::new()),
             Some(source) => look(source.text(), groups, kinds),
             // What a kustomization behind a link out of the repository lists is not known.
             None => ([is_marker(file) && leads_out(file), false], BTreeSet::new()),

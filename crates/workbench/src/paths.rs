@@ -56,7 +56,7 @@ pub(crate) fn is_below(path: &Path, directory: &Path) -> bool {
 
 /// Where the files lie that a kustomization may name: its repository. Outside of one kustomize may read what it builds on
 /// anywhere.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Home {
     /// The directory out of which no file lies.
     within: Option<PathBuf>,

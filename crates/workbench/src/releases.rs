@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::assignments::common;
 use crate::layout::{name_of, shown};
 use crate::paths::{Roots, normal};
 use memgate_core::state::makers::applications;
@@ -15,7 +16,7 @@ use memgate_manifest::document::{Document, parse_parts, values};
 use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::Source;
 use memgate_primitives::name::{is_dns_label, is_dns_subdomain};
-use memgate_primitives::plain_text::shown_name;
+use memgate_primitives::plain_text::{quoted_text, shown_name};
 use memgate_primitives::pointer::Pointer;
 
 const FLUX: &str = "helm.toolkit.fluxcd.io";
@@ -51,6 +52,14 @@ impl Release {
         })
     }
 
+    /// Its values that are no files.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &String> {
+        self.layers.iter().filter_map(|layer| match layer {
+            Layer::Inline(Inline { text, .. }) => Some(text),
+            Layer::File(_) => None,
+        })
+    }
+
     /// Its files of values.
     pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         self.layers.iter().filter_map(|layer| match layer {
@@ -82,6 +91,8 @@ pub(crate) struct Inline {
     pub(crate) document: Arc<DocumentPlace>,
     /// The field there.
     pub(crate) at: Pointer,
+    /// Of values in a text of the object, the field with the text.
+    pub(crate) outer: Option<Pointer>,
     /// Whether single values have no places of their own.
     pub(crate) is_whole: bool,
 }
@@ -91,8 +102,8 @@ pub(crate) struct Inline {
 pub(crate) struct Releases {
     /// With the absolute directories of the charts.
     pub(crate) all: Vec<(PathBuf, Release)>,
-    /// The ConfigMaps from which they may read values, by namespace and name.
-    config_maps: BTreeMap<(String, String), Document>,
+    /// The ConfigMaps from which they may read values, by namespace and name, each with its file.
+    config_maps: BTreeMap<(String, String), Vec<(PathBuf, Document)>>,
 }
 
 impl Releases {
@@ -102,17 +113,19 @@ impl Releases {
         let reads = |text: &str| text.contains(FLUX) && text.contains(VALUES_FROM);
         if texts.iter().any(|(source, _)| reads(source.text())) {
             let may_be_one = texts.iter().filter(|(source, _)| source.text().contains("ConfigMap"));
-            let parts = may_be_one.flat_map(|(source, _)| parse_parts(source));
-            let is_one = |it: &Document| it.group().is_empty() && it.kind() == "ConfigMap";
-            let config_maps = parts.flat_map(|parsed| parsed.documents).filter(is_one);
-            releases.config_maps.extend(config_maps.map(|it| (own_name(&it), it)));
+            for (source, file) in may_be_one {
+                let documents = parse_parts(source).flat_map(|parsed| parsed.documents);
+                for it in documents.filter(|it| it.group().is_empty() && it.kind() == "ConfigMap") {
+                    releases.config_maps.entry(own_name(&it)).or_default().push((normal(file), it));
+                }
+            }
         }
         let may_have = |text: &str| [FLUX, ARGO_CD].iter().any(|group| text.contains(group));
         for (source, file) in texts.iter().filter(|(source, _)| may_have(source.text())) {
             let root = roots.of(file);
             for document in parse_parts(source).flat_map(|parsed| parsed.documents) {
                 match (document.group(), document.kind()) {
-                    (FLUX, "HelmRelease") => releases.add_of_flux(&document, &root),
+                    (FLUX, "HelmRelease") => releases.add_of_flux(&document, (file, &root)),
                     (ARGO_CD, "Application") => {
                         releases.add_of_argo_cd(&document, (document.value(), &Pointer::root()), &root);
                     }
@@ -127,19 +140,19 @@ impl Releases {
     fn add(
         &mut self,
         chart: PathBuf,
-        at: (&Document, &Pointer),
+        at: (&Document, &Pointer, &str),
         (name, namespace): (String, Option<&str>),
         (layers, refusal): (Vec<Layer>, Option<String>),
     ) {
-        let (document, _) = at;
-        let of_set = if document.name() == name { String::new() } else { format!(", {}", shown_name(&name)) };
+        let (document, _, own) = at;
+        let of_set = if document.name() == own { String::new() } else { format!(", {}", shown_name(own)) };
         let place = format!("{}{of_set}", place_of(at));
         let name = Some(name).filter(|name| name.len() <= MAX_NAME && is_dns_subdomain(name));
         let namespace = namespace.filter(|it| is_dns_label(it)).map(str::to_owned);
         self.all.push((chart, Release { place, name, namespace, layers, refusal }));
     }
 
-    fn add_of_flux(&mut self, document: &Document, root: &Path) {
+    fn add_of_flux(&mut self, document: &Document, (own_file, root): (&Path, &Path)) {
         let spec = Pointer::new("/spec");
         let chart = spec.key("chart").key("spec");
         let source = text(document, &chart.key("sourceRef").key("kind"));
@@ -147,9 +160,14 @@ impl Releases {
             return;
         };
         let files = list(document, &chart.key("valuesFiles")).filter_map(Value::as_str);
-        let mut layers: Vec<Layer> = files.filter_map(|file| within(root, root, file)).collect();
-        let from = list(document, &spec.key(VALUES_FROM));
-        layers.extend(from.filter_map(|entry| self.values_from(document, entry)));
+        let mut layers: Vec<Layer> = files.map(|file| file_in(root, file)).collect();
+        let mut refusal = refusal_of(&layers, root);
+        for entry in list(document, &spec.key(VALUES_FROM)) {
+            match self.values_from((document, own_file), entry) {
+                Ok(layer) => layers.extend(layer),
+                Err(why) => refusal = Some(why),
+            }
+        }
         layers.extend(object(document, spec.key("values")));
         let target = text(document, &spec.key("targetNamespace"));
         let made =
@@ -157,24 +175,49 @@ impl Releases {
         let name = text(document, &spec.key("releaseName")).map_or(made, str::to_owned);
         let namespace = target.or_else(|| document.namespace());
         let renders_more = list(document, &spec.key("postRenderers")).next().is_some();
-        let refusal = renders_more.then(|| "its release has postRenderers, which are not run".to_owned());
-        self.add(at_root(root, path), (document, &spec), (name, namespace), (layers, refusal));
+        let renders_more =
+            renders_more.then(|| "its release has postRenderers, which are not run".to_owned());
+        let (refusal, own) = (renders_more.or(refusal), document.name());
+        self.add(at_root(root, path), (document, &spec, own), (name, namespace), (layers, refusal));
     }
 
-    /// The values that a release reads from a ConfigMap among the inputs. Those of a Secret are not known.
-    fn values_from(&self, release: &Document, entry: &Value) -> Option<Layer> {
+    /// The values that a release reads from the nearest ConfigMap among the inputs; why they are not known. Of those of a
+    /// Secret nothing is.
+    fn values_from(
+        &self,
+        (release, file): (&Document, &Path),
+        entry: &Value,
+    ) -> Result<Option<Layer>, String> {
         let field = |name| entry.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-        let name = field("name").filter(|_| field("kind") == Some("ConfigMap"))?;
+        let Some(name) = field("name").filter(|_| field("kind") == Some("ConfigMap")) else {
+            return Ok(None);
+        };
         let (namespace, _) = own_name(release);
-        let config_map = self.config_maps.get(&(namespace, name.to_owned()))?;
+        let all = self.config_maps.get(&(namespace, name.to_owned())).into_iter().flatten();
+        let is_own = |it: &Document| it.source().name() == release.source().name();
+        let near = |(of, it): &(PathBuf, Document)| (is_own(it), common(of, &normal(file)));
+        let most = all.clone().map(near).max();
+        let mut nearest = all.filter(|it| Some(near(it)) == most).map(|(_, it)| it);
+        let config_map = match (nearest.next(), nearest.next()) {
+            (Some(only), None) => only,
+            (None, _) if entry.get("optional") == Some(&true.into()) => return Ok(None),
+            (found, _) => {
+                let what =
+                    if found.is_none() { "is not among the inputs" } else { "is there more than once" };
+                return Err(format!("its values come from ConfigMap {}, which {what}", shown_name(name)));
+            }
+        };
         let at = Pointer::new("/data").key(field("valuesKey").unwrap_or("values.yaml"));
-        let Some(path) = field("targetPath") else { return embedded_text(config_map, at) };
-        let given = (path, text(config_map, &at)?);
+        let Some(given) = text(config_map, &at) else { return Ok(None) };
+        let Some(path) = field("targetPath") else {
+            return Ok(Some(embedded(config_map, at, given.to_owned())));
+        };
+        let given = (path, given);
         let inline = at_path(config_map, at.clone(), given, false);
         // The values of the release itself win, as they would not over `--set`, which alone knows lists and escapes.
         let is_plain = !path.contains(['[', '\\', '{']);
         let text = inline.value.to_string();
-        Some(Layer::Inline(if is_plain { Inline { flag: VALUES, text, ..inline } } else { inline }))
+        Ok(Some(Layer::Inline(if is_plain { Inline { flag: VALUES, text, ..inline } } else { inline })))
     }
 
     /// Each element of a list makes an Application of the template. What other generators make is not known.
@@ -198,15 +241,24 @@ impl Releases {
             };
             let chart = at_root(root, path);
             let files = list(&helm.key("valueFiles")).filter_map(Value::as_str);
-            let file = |file: &str| match file.strip_prefix('$').and_then(|it| it.split_once('/')) {
-                // Another source of the Application, which may be this repository.
-                Some((_, file)) => within(root, root, file),
-                None if file.starts_with('/') => within(root, root, file),
-                None => within(root, &chart, file),
-            };
             let skips = value.pointer(helm.key("ignoreMissingValueFiles").as_str()) == Some(&true.into());
-            let is_there = |layer: &Layer| !skips || matches!(layer, Layer::File(file) if file.is_file());
-            let mut layers: Vec<Layer> = files.filter_map(file).filter(is_there).collect();
+            let mut elsewhere = None;
+            let file = |file: &str| {
+                // Another source of the Application, which may be this repository.
+                let of_source = file.strip_prefix('$').and_then(|it| it.split_once('/'));
+                let directory = if of_source.is_some() || file.starts_with('/') { root } else { &chart };
+                let layer = file_in(directory, of_source.map_or(file, |(_, file)| file));
+                let is_there = matches!(&layer, Layer::File(file) if file.is_file());
+                if of_source.is_some() && !is_there {
+                    elsewhere =
+                        Some(format!("its values file {} is not in the repository", quoted_text(file)));
+                }
+                Some(layer).filter(|_| is_there || !skips)
+            };
+            let mut layers: Vec<Layer> = files.filter_map(file).collect();
+            let others = list(&helm.key("fileParameters")).next();
+            let others = others.map(|_| "its fileParameters are not read".to_owned());
+            let refusal = refusal_of(&layers, root).or(elsewhere).or(others);
             let place = |pointer: &Pointer| at.join(pointer);
             let own = helm.key("valuesObject");
             let own = value.pointer(own.as_str()).filter(|it| it.is_object()).map(|it| (own.clone(), it));
@@ -217,6 +269,7 @@ impl Releases {
                     value: value.clone(),
                     document: document.shared_place(),
                     at: place(&own),
+                    outer: None,
                     is_whole: false,
                 })),
                 None => {
@@ -230,15 +283,15 @@ impl Releases {
             layers.extend(
                 all.filter_map(|(number, it)| parameter(document, &place(&parameters.index(number)), it)),
             );
-            let own_name = || text(&Pointer::new("/metadata/name")).unwrap_or_else(|| document.name());
-            let name = text(&helm.key("releaseName")).unwrap_or_else(own_name).to_owned();
-            self.add(chart, (document, &source), (name, namespace), (layers, None));
+            let own = text(&Pointer::new("/metadata/name")).unwrap_or_else(|| document.name());
+            let name = text(&helm.key("releaseName")).unwrap_or(own).to_owned();
+            self.add(chart, (document, &source, own), (name, namespace), (layers, refusal));
         }
     }
 }
 
 /// The object that installs a chart, and its place, in words. Of several charts that it installs it says which one.
-fn place_of((document, field): (&Document, &Pointer)) -> String {
+fn place_of((document, field, _): (&Document, &Pointer, &str)) -> String {
     let namespace = document.namespace().map(|it| format!("{}/", shown_name(it))).unwrap_or_default();
     let file = document.source().name();
     let built = file.strip_prefix('<').and_then(|file| file.strip_suffix('>'));
@@ -265,23 +318,23 @@ fn at_root(root: &Path, path: &str) -> PathBuf {
     normal(&root.join(path.trim_start_matches('/')))
 }
 
-/// A file of values in the repository, as a path from here that helm takes for no address.
-fn within(root: &Path, directory: &Path, file: &str) -> Option<Layer> {
-    let path = at_root(directory, file);
-    path.starts_with(root).then(|| Layer::File(shown(&path).into()))
+/// A file of values, as a path from here that helm takes for no address.
+fn file_in(directory: &Path, file: &str) -> Layer {
+    Layer::File(shown(&at_root(directory, file)).into())
+}
+
+/// Why a chart is not built with these values.
+fn refusal_of(layers: &[Layer], root: &Path) -> Option<String> {
+    let is_out = |layer: &&Layer| matches!(layer, Layer::File(file) if !normal(file).starts_with(root));
+    layers.iter().find(is_out).map(|_| "a file of its values is not in the repository".to_owned())
 }
 
 /// The values in a field that is a map.
 fn object(document: &Document, at: Pointer) -> Option<Layer> {
     let value = document.value().pointer(at.as_str()).filter(|value| value.is_object())?.clone();
     let (text, document) = (value.to_string(), document.shared_place());
-    Some(Layer::Inline(Inline { flag: VALUES, text, value, document, at, is_whole: false }))
-}
-
-/// The values in a field that is a text.
-fn embedded_text(document: &Document, at: Pointer) -> Option<Layer> {
-    let text = text(document, &at)?.to_owned();
-    Some(embedded(document, at, text))
+    let outer = None;
+    Some(Layer::Inline(Inline { flag: VALUES, text, value, document, at, outer, is_whole: false }))
 }
 
 fn embedded(document: &Document, at: Pointer, text: String) -> Layer {
@@ -289,11 +342,12 @@ fn embedded(document: &Document, at: Pointer, text: String) -> Layer {
     let value = values(&source, &mut Vec::new()).first().map_or(Value::Null, |it| it.value().clone());
     let read = Embedded::read(document, &at, &mut Vec::new()).filter(|it| it.is_placed);
     let placed = read.and_then(|it| it.documents.into_iter().next()).filter(|it| *it.value() == value);
-    let (document, at, is_whole) = match placed {
-        Some(placed) => (placed.shared_place(), Pointer::root(), false),
-        None => (document.shared_place(), at, true),
+    let (document, at, outer) = match placed {
+        Some(placed) => (placed.shared_place(), Pointer::root(), Some(at)),
+        None => (document.shared_place(), at, None),
     };
-    Layer::Inline(Inline { flag: VALUES, text, value, document, at, is_whole })
+    let is_whole = outer.is_none();
+    Layer::Inline(Inline { flag: VALUES, text, value, document, at, outer, is_whole })
 }
 
 /// The value that a parameter gives.
@@ -318,7 +372,7 @@ fn at_path(document: &Document, at: Pointer, (name, given): (&str, &str), is_tex
     let is_list = given.starts_with('{') && given.ends_with('}');
     let text = format!("{name}={}", if is_list { given.to_owned() } else { given.replace(',', "\\,") });
     let document = document.shared_place();
-    Inline { flag, text, value, document, at, is_whole: true }
+    Inline { flag, text, value, document, at, outer: None, is_whole: true }
 }
 
 /// The flag with a file of values.

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
-use crate::build::Made;
-use crate::layout::Tool;
+use crate::build::{Made, id_of, origins};
 use crate::paths::{Home, normal};
+use crate::tools::Tools;
 use crate::unit::Unit;
 use memgate_manifest::document::parse_parts;
 use memgate_manifest::source::Source;
@@ -24,37 +24,45 @@ pub(crate) struct Rendered {
     pub(crate) source: Arc<Source>,
     /// By their first bytes.
     objects: BTreeMap<usize, RenderedObject>,
+    /// What says where its objects come from, and what it said.
+    asks: Option<Asks>,
+    origins: OnceLock<BTreeMap<[String; 3], Made>>,
 }
+
+/// The programs by which to ask kustomize where objects come from, and its arguments and bound.
+pub(crate) type Asks = (Arc<Tools>, Vec<String>, usize);
 
 /// An object that a tool printed.
 #[derive(Debug)]
 pub(crate) struct RenderedObject {
     pub(crate) value: Value,
-    /// Where it comes from.
+    /// Where it comes from, as a comment says.
     pub(crate) made: Made,
 }
 
 impl Rendered {
-    /// What a tool printed; of kustomize, what it says of each document.
-    pub(crate) fn of(unit: &Arc<Unit>, source: &Arc<Source>, made: &[Made]) -> Self {
+    /// What a tool printed; of kustomize, whom to ask where objects come from.
+    pub(crate) fn of(unit: &Arc<Unit>, source: &Arc<Source>, asks: Option<Asks>) -> Self {
         let (mut objects, mut last) = (BTreeMap::new(), 0);
         let home = Home::of(&unit.directory, None);
-        let documents = parse_parts(source).flat_map(|parsed| parsed.documents);
-        for (index, document) in documents.enumerate() {
+        for document in parse_parts(source).flat_map(|parsed| parsed.documents) {
             let start = document.place().start();
-            let made = match unit.tool {
-                Some(Tool::Kustomize) => made.get(index).cloned().unwrap_or_default(),
-                _ => {
-                    let before = source.text().get(last..start).unwrap_or_default();
-                    let named = before.lines().rev().find_map(|line| line.strip_prefix(SOURCE_COMMENT));
-                    let file = named.and_then(|named| template_of(unit, named.trim()));
-                    Made { file: file.filter(|file| home.has_file(file)), ..Made::default() }
-                }
-            };
+            let before = source.text().get(last..start).unwrap_or_default();
+            let named = before.lines().rev().find_map(|line| line.strip_prefix(SOURCE_COMMENT));
+            let file = named.filter(|_| asks.is_none()).and_then(|named| template_of(unit, named.trim()));
+            let made = Made { file: file.filter(|file| home.has_file(file)), ..Made::default() };
             last = start;
             objects.insert(start, RenderedObject { value: document.value().clone(), made });
         }
-        Self { unit: Arc::clone(unit), source: Arc::clone(source), objects }
+        let origins = OnceLock::new();
+        Self { unit: Arc::clone(unit), source: Arc::clone(source), objects, asks, origins }
+    }
+
+    /// Where kustomize says that an object comes from.
+    pub(crate) fn asked(&self, object: &RenderedObject) -> Option<&Made> {
+        let (tools, arguments, max_bytes) = self.asks.as_ref()?;
+        let origins = self.origins.get_or_init(|| origins(&self.unit, (tools, arguments), *max_bytes));
+        origins.get(&id_of(&object.value))
     }
 
     /// The object at a byte.
@@ -81,8 +89,11 @@ fn template_of(unit: &Unit, named: &str) -> Option<PathBuf> {
     let path = normal(&unit.directory.join(Path::new(named.split_once('/')?.1)));
     // A chart with an alias has another directory than helm says.
     let below = named.split_once("/templates/").map(|(_, below)| Path::new("templates").join(below));
-    let by_alias =
-        || unit.files.iter().find(|file| below.as_ref().is_some_and(|below| file.ends_with(below)));
+    let by_alias = || {
+        let mut fitting =
+            unit.files.iter().filter(|file| below.as_ref().is_some_and(|below| file.ends_with(below)));
+        fitting.next().filter(|_| fitting.next().is_none())
+    };
     let path = if path.is_file() || unit.files.is_empty() { path } else { by_alias()?.clone() };
     path.starts_with(&unit.directory).then_some(path)
 }

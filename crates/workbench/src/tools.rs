@@ -16,8 +16,6 @@ use crate::program::{Failure, Limits, Stop, output};
 use memgate_primitives::causes::in_words;
 use memgate_primitives::credential::masked;
 
-/// How long one build may take.
-const TIME: Duration = Duration::from_mins(1);
 /// How long a program may take to say its version.
 const TIME_OF_VERSION: Duration = Duration::from_secs(20);
 /// How much a program may say of its version, in bytes.
@@ -171,7 +169,7 @@ impl Tools {
         tempfile::Builder::new().prefix("unit-").tempdir_in(self.folder.path().join("work"))
     }
 
-    /// What a program prints with these arguments, at most so many bytes.
+    /// What a program prints with these arguments, at most so many bytes and in this time.
     ///
     /// # Errors
     /// In words: what the program says last, or which bound it exceeded.
@@ -179,14 +177,14 @@ impl Tools {
         &self,
         program: &Program,
         arguments: &[OsString],
-        bytes: usize,
+        (bytes, time): (usize, Duration),
     ) -> Result<Vec<u8>, String> {
-        let limits = Limits { time: TIME, bytes, stop: self.stop.clone() };
+        let limits = Limits { time, bytes, stop: self.stop.clone() };
         let mut command = self.command(&program.path);
         output(command.arg(program.word).args(arguments), &limits).map_err(|failure| match failure {
             Failure::Missing => "it is gone".to_owned(),
             Failure::Start(error) => format!("it cannot be run: {}", in_words(&error)),
-            Failure::TooLong => format!("it did not end within {} s", TIME.as_secs()),
+            Failure::TooLong => format!("it did not end within {} s", time.as_secs()),
             Failure::Stopped => "interrupted".to_owned(),
             Failure::TooMuch => format!("it wrote more than {bytes} bytes; see --max-file-size"),
             Failure::Failed(why) if why.is_empty() => "it failed and did not say why".to_owned(),

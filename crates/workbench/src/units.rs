@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::assignments::Assignments;
-use crate::build::{Builder, Output, build};
+use crate::build::{Builder, build};
 use crate::in_order;
 use crate::layout::{Layout, Reach, Tool, Top, is_marker, name_of, shown};
 use crate::neighbours::Neighbours;
@@ -127,18 +127,24 @@ pub(crate) struct UnitTexts {
     pub(crate) rendered: Vec<Arc<Rendered>>,
 }
 
-/// A job of a tool.
+/// A unit to build.
 struct Job {
     unit: Unit,
-    made: Result<Output, String>,
+    /// Why it is not built, and what is wrong with it already.
+    refusal: Option<String>,
+    fault: Option<String>,
+    /// Whether its files have something of ours.
+    is_ours: bool,
 }
 
 /// Builds the units of a plan.
 pub(crate) struct Building<'p> {
     plan: &'p Plan,
     builder: &'p Builder,
-    tools: Option<Tools>,
+    tools: Option<Arc<Tools>>,
     ours: Ours,
+    /// The directories that are built or not for a reason.
+    tried: BTreeSet<PathBuf>,
     /// The files of the walk, absolute.
     walked: BTreeSet<PathBuf>,
     /// The plain manifests, each with the file that counts as its place.
@@ -157,10 +163,10 @@ pub(crate) fn build_all(
     let units = Units { layout, ..Units::default() };
     let walked = walked.iter().map(|path| normal(path)).collect();
     let texts = manifests.iter().map(|source| (Arc::clone(source), PathBuf::from(source.name()))).collect();
-    let (ours, fallback) = (Ours::new(&plan.settings), Builder::default());
+    let (ours, fallback, tried) = (Ours::new(&plan.settings), Builder::default(), BTreeSet::new());
     let builder = plan.builder.as_ref().unwrap_or(&fallback);
     let mut building =
-        Building { plan, builder, tools: None, ours, walked, texts, by_name: BTreeMap::new(), units };
+        Building { plan, builder, tools: None, ours, tried, walked, texts, by_name: BTreeMap::new(), units };
     building.run(manifests);
     building.units
 }
@@ -169,7 +175,7 @@ impl Building<'_> {
     fn run(&mut self, plain: &mut Vec<Arc<Source>>) {
         let (mut reached, mut wanted) = (BTreeSet::new(), Vec::new());
         for top in self.units.layout.tops() {
-            let reach = self.reach(&top);
+            let reach = self.reach(&top, None);
             if !self.is_walked(&top, &reach) {
                 continue;
             }
@@ -196,8 +202,13 @@ impl Building<'_> {
         self.assign(plain);
     }
 
-    fn reach(&self, top: &Top) -> Reach {
-        self.units.layout.reach(top, &|path: &Path| self.plan.source(path), self.plan.max_bytes)
+    fn reach(&self, top: &Top, release: Option<&Release>) -> Reach {
+        let of_release = release.into_iter().flat_map(Release::files).map(|file| normal(file));
+        let is_chart = top.tool == Tool::Helm;
+        let given = if is_chart { self.builder.values_of(&top.directory) } else { Vec::new() };
+        let read = |path: &Path| self.plan.source(path);
+        let values = (&*of_release.collect::<Vec<_>>(), &*given);
+        self.units.layout.reach(top, values, (&read, self.plan.max_bytes))
     }
 
     /// Whether the walk found a top, or a part of it.
@@ -208,7 +219,7 @@ impl Building<'_> {
         below.any(|file| is_marker(&file)) || !reach.files.is_disjoint(&self.walked)
     }
 
-    fn unit(&self, top: Top, reach: Reach, release: Option<Release>) -> Unit {
+    fn job(&self, top: Top, reach: Reach, (release, is_ours): (Option<Release>, bool)) -> Job {
         let mut name = name_of(&top.directory);
         if top.tool == Tool::Helm && self.units.layout.kustomization(&top.directory).is_some() {
             name += " (chart)";
@@ -216,7 +227,7 @@ impl Building<'_> {
         if let Some(release) = &release {
             name.extend([" (", &release.place, ")"]);
         }
-        Unit {
+        let unit = Unit {
             tool: Some(top.tool),
             marker: self.units.layout.marker(&top),
             directory: top.directory,
@@ -225,7 +236,8 @@ impl Building<'_> {
             assignment: None,
             files: Arc::new(reach.files),
             directories: Arc::new(reach.directories),
-        }
+        };
+        Job { unit, refusal: reach.refusal, fault: reach.fault, is_ours }
     }
 
     /// Names the parts with something of ours that no unit reaches.
@@ -240,40 +252,41 @@ impl Building<'_> {
     }
 
     /// Builds units, each unless there is a reason not to.
-    fn build(&mut self, units: Vec<(Unit, Option<String>, bool)>) {
+    fn build(&mut self, wanted: Vec<Job>) {
         let mut jobs = Vec::new();
-        for (unit, refusal, is_ours) in units {
-            match refusal.or_else(|| self.obstacle(&unit)) {
-                None => jobs.push(unit),
+        for Job { unit, refusal, fault, is_ours } in wanted {
+            self.tried.insert(unit.directory.clone());
+            match (refusal.or_else(|| self.obstacle(&unit)), fault) {
+                (None, None) => jobs.push((unit, is_ours)),
                 // What only installs others is known from its files well enough.
-                Some(_) if !is_ours => drop(self.units.left.insert(unit.directory)),
-                Some(why) => self.leave(&unit, why),
+                _ if !is_ours => drop(self.units.left.insert(unit.directory)),
+                (Some(why), _) => self.leave(&unit, why),
+                (None, Some(why)) => self.fail(&unit, &why),
             }
         }
-        let Some(tools) = &self.tools else { return };
-        let (builder, layout) = (self.builder, &self.units.layout);
-        let Plan { max_bytes, progress, .. } = self.plan;
+        let Some(tools) = self.tools.clone() else { return };
+        let (builder, Plan { max_bytes, progress, .. }) = (self.builder, self.plan);
         progress.begin(Step::Render, jobs.len());
-        let work = |unit: Unit| {
+        let work = |(unit, is_ours): (Unit, bool)| {
             let of_tool = |tool| {
                 let program = tools.program(tool).map_err(str::to_owned)?;
-                let kustomization = layout.kustomization(&unit.directory).filter(|_| tool == Tool::Kustomize);
-                build(&unit, kustomization, (builder, tools, program), *max_bytes)
+                build(&unit, (builder, &tools, program), *max_bytes)
             };
             let made = unit.tool.map_or_else(|| Err(String::new()), of_tool);
             progress.done(Step::Render);
-            Job { unit, made }
+            (unit, is_ours, made)
         };
         let mut done = Vec::new();
         let Ok(()) = in_order::each(jobs, 1, work, |job| {
             done.push(job);
             Ok::<_, Infallible>(())
         });
-        for Job { unit, made } in done {
-            let title = unit.tool.and_then(|tool| self.tools.as_ref()?.program(tool).ok());
+        for (unit, is_ours, made) in done {
+            let title = unit.tool.and_then(|tool| tools.program(tool).ok());
             self.units.tools.extend(title.map(|program| program.title.clone()));
             match made {
-                Ok(output) => self.add(unit, output),
+                Ok(text) => self.add(unit, text, &tools),
+                Err(_) if !is_ours => drop(self.units.left.insert(unit.directory)),
                 Err(why) => self.fail(&unit, &why),
             }
         }
@@ -285,14 +298,12 @@ impl Building<'_> {
         if self.plan.builder.is_none() {
             return Some("--no-render leaves it out".to_owned());
         }
-        let release = unit.release.as_deref();
-        let refused = release.and_then(|release| release.refusal.clone());
-        if let Some(why) = refused.or_else(|| self.builder.refusal(&unit.directory, release)) {
+        if let Some(why) = unit.release.as_ref().and_then(|release| release.refusal.clone()) {
             return Some(why);
         }
         if self.tools.is_none() {
             match Tools::find(self.builder.path.as_deref(), &self.builder.stop) {
-                Ok(tools) => self.tools = Some(tools),
+                Ok(tools) => self.tools = Some(Arc::new(tools)),
                 Err(error) => return Some(format!("no folder can be made for it: {}", error.kind())),
             }
         }
@@ -318,21 +329,25 @@ impl Building<'_> {
     }
 
     /// What a unit that was not built makes is unknown in its own namespaces: that of the kustomization or release, else those
-    /// that its files name.
+    /// that its files name, else that of objects without one.
     fn note_unknown(&mut self, unit: &Unit) {
         self.units.left.insert(unit.directory.clone());
         let kustomization = self.units.layout.kustomization(&unit.directory);
         let own = kustomization.and_then(|it| it.namespace.clone());
         let own = own.or_else(|| unit.release.as_ref()?.namespace.clone());
-        match own {
-            Some(own) => drop(self.units.unknown.insert(own)),
-            None => self.units.unknown.extend(self.ours.namespaces_in(&unit.files, self.plan)),
+        let mut all = own.map_or_else(|| self.ours.namespaces_in(&unit.files, self.plan), |own| [own].into());
+        if all.is_empty() {
+            all.insert(self.builder.namespace.clone().unwrap_or_else(|| "default".to_owned()));
         }
+        self.units.unknown.extend(all);
     }
 
-    fn add(&mut self, unit: Unit, Output { text, made }: Output) {
+    fn add(&mut self, unit: Unit, text: Source, tools: &Arc<Tools>) {
+        self.units.left.remove(&unit.directory);
         let (unit, source) = (Arc::new(unit), Arc::new(text));
-        let rendered = Arc::new(Rendered::of(&unit, &source, &made));
+        let asks = (Arc::clone(tools), self.builder.kustomize_args.clone(), self.plan.max_bytes);
+        let asks = Some(asks).filter(|_| unit.tool == Some(Tool::Kustomize));
+        let rendered = Arc::new(Rendered::of(&unit, &source, asks));
         self.texts.push((Arc::clone(&source), unit.marker.clone()));
         self.by_name.insert(source.name().to_owned(), Arc::clone(&rendered));
         let mut all = vec![rendered];
@@ -366,37 +381,38 @@ impl Building<'_> {
         self.build_alone(charts);
     }
 
-    fn jobs_of_releases(
-        &mut self,
-        seen: &mut BTreeSet<(PathBuf, String)>,
-        has_charts: bool,
-    ) -> Vec<(Unit, Option<String>, bool)> {
-        let releases = Releases::of(&self.texts).all;
+    /// The charts of releases, and what else is installed and used by others too.
+    fn jobs_of_releases(&mut self, seen: &mut BTreeSet<(PathBuf, String)>, has_charts: bool) -> Vec<Job> {
+        let releases = Releases::of(&self.texts).all.into_iter().map(|(directory, it)| (directory, Some(it)));
+        let assigned = self.assignments().all.into_iter().map(|(directory, _)| (directory, None));
         let mut jobs = Vec::new();
-        for (directory, release) in releases {
-            let top = self.units.layout.top_at(&directory).filter(|top| top.tool == Tool::Helm);
-            let Some(top) = top.filter(|_| seen.insert((directory, release.place.clone()))) else { continue };
-            let mut reach = self.reach(&top);
-            let [is_ours, installs] = self.ours.in_files(&reach.files, self.plan);
+        for (directory, release) in releases.chain(assigned) {
+            let Some(top) = self.units.layout.top_at(&directory) else { continue };
+            let release = release.filter(|_| top.tool == Tool::Helm);
+            let is_known = release.is_none() && self.tried.contains(&directory);
+            let place = release.as_ref().map(|release| release.place.clone()).unwrap_or_default();
+            if is_known || !seen.insert((directory, place)) {
+                continue;
+            }
+            let reach = self.reach(&top, release.as_ref());
+            let [in_files, installs] = self.ours.in_files(&reach.files, self.plan);
+            let is_in = |release: &Release| release.texts().any(|text| self.ours.is_in(text));
+            let is_ours = in_files || release.as_ref().is_some_and(is_in);
             if is_ours || installs && has_charts {
-                let refusal = reach.refusal.take();
-                jobs.push((self.unit(top, reach, Some(release)), refusal, is_ours));
+                jobs.push(self.job(top, reach, (release, is_ours)));
             }
         }
         jobs
     }
 
     fn build_alone(&mut self, tops: Vec<(Top, Reach, bool)>) {
-        let unit = |(top, mut reach, is_ours): (Top, Reach, bool)| {
-            let refusal = reach.refusal.take();
-            (self.unit(top, reach, None), refusal, is_ours)
-        };
-        let jobs = tops.into_iter().map(unit).collect();
+        let jobs = tops.into_iter().map(|(top, reach, is_ours)| self.job(top, reach, (None, is_ours)));
+        let jobs = jobs.collect();
         self.build(jobs);
     }
 
-    /// Gives units what Kustomizations of Flux put in: a unit for each that does, and one of the plain files below its path.
-    fn assign(&mut self, plain: &mut Vec<Arc<Source>>) {
+    /// What Kustomizations of Flux put into what is below their paths.
+    fn assignments(&self) -> Assignments {
         let mut origins = Origins::default();
         origins.rendered.clone_from(&self.by_name);
         let mut files = self.plan.files();
@@ -404,7 +420,14 @@ impl Building<'_> {
             let spot = SpotsOf { origins: &origins, files: &mut files }.of(document, pointer);
             (Arc::clone(spot.source()), spot.caret())
         };
-        let assignments = Assignments::of(&self.texts, &mut place);
+        Assignments::of(&self.texts, &mut place)
+    }
+
+    /// Gives units what Kustomizations of Flux put in, and the namespace of an Application: a unit for each that does, and one
+    /// of the plain files below the path of a Kustomization.
+    fn assign(&mut self, plain: &mut Vec<Arc<Source>>) {
+        let assignments = self.assignments();
+        let releases = Releases::of(&self.texts).all;
         let mut all = Vec::new();
         for UnitTexts { unit, sources, rendered } in std::mem::take(&mut self.units.all) {
             let layout = &self.units.layout;
@@ -412,15 +435,31 @@ impl Building<'_> {
                 let directory = &unit.directory;
                 directory == path || directory.starts_with(path) && layout.kustomization(path).is_none()
             };
-            let over: Vec<_> = assignments.all.iter().filter(|(path, _)| is_over(path)).collect();
-            for (_, assignment) in &over {
-                let several = if over.len() > 1 { format!(" ({})", assignment.place) } else { String::new() };
-                let (name, assignment) = (format!("{}{several}", unit.name), Some(Arc::clone(assignment)));
-                let unit = Arc::new(Unit { name, assignment, ..Unit::clone(&unit) });
-                all.push(UnitTexts { unit, sources: sources.clone(), rendered: rendered.clone() });
+            let over = assignments.all.iter().filter(|(path, _)| is_over(path));
+            let over = over
+                .map(|(_, it)| (&it.place, Unit { assignment: Some(Arc::clone(it)), ..Unit::clone(&unit) }));
+            let is_of = |directory: &PathBuf, it: &Release| {
+                unit.tool == Some(Tool::Kustomize) && *directory == unit.directory && it.namespace.is_some()
+            };
+            let of = releases.iter().filter(|(directory, it)| is_of(directory, it));
+            let of = of.map(|(_, it)| {
+                (&it.place, Unit { release: Some(Arc::new(it.clone())), ..Unit::clone(&unit) })
+            });
+            let installed: Vec<_> = over.chain(of).collect();
+            let is_one = installed.len() == 1;
+            if installed.is_empty() {
+                all.push(UnitTexts {
+                    unit: Arc::clone(&unit),
+                    sources: sources.clone(),
+                    rendered: rendered.clone(),
+                });
             }
-            if over.is_empty() {
-                all.push(UnitTexts { unit, sources, rendered });
+            for (place, mut installed) in installed {
+                if !is_one {
+                    installed.name.extend([" (", place, ")"]);
+                }
+                let unit = Arc::new(installed);
+                all.push(UnitTexts { unit, sources: sources.clone(), rendered: rendered.clone() });
             }
         }
         for (path, assignment) in &assignments.all {

@@ -12,13 +12,16 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::build::Made;
 use crate::kustomization::{Kustomization, Patch, PatchBody, Selector, is_kustomization, items};
-use crate::layout::{VALUES_FILE, shown};
+use crate::layout::{Tool, VALUES_FILE, shown};
 use crate::origins::Origins;
 use crate::origins::files::{Files, Text};
 use crate::origins::spot::Spot;
+use crate::paths::normal;
 use crate::releases::{Inline, Layer};
 use crate::rendered::{Rendered, RenderedObject};
+use crate::unit::Unit;
 use memgate_manifest::document::Document;
 use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::Source;
@@ -37,8 +40,9 @@ pub(crate) fn spot(
     let found = rendered.at(byte).and_then(|object| {
         let path = plain_path(pointer.as_str());
         let value = object.value.pointer(pointer.as_str());
+        let made = object.made.clone();
         let mut search =
-            Search { rendered, object, pointer, is_key, path, value, origins, files: &mut *files };
+            Search { rendered, object, made, pointer, is_key, path, value, origins, files: &mut *files };
         search.found()
     });
     found.or_else(|| start_of(&marker, files))
@@ -60,6 +64,8 @@ fn plain_path(pointer: &str) -> Vec<String> {
 struct Search<'s> {
     rendered: &'s Rendered,
     object: &'s RenderedObject,
+    /// Where it comes from, as far as that is known.
+    made: Made,
     pointer: &'s Pointer,
     is_key: bool,
     /// Its keys.
@@ -96,15 +102,26 @@ struct Applied {
 
 impl Search<'_> {
     fn found(&mut self) -> Option<Spot> {
+        let (mut base, is_sure) = self.base();
+        let asked = || self.rendered.asked(self.object);
+        match (!is_sure).then(asked).flatten() {
+            Some(made) => {
+                self.made = made.clone();
+                (base, _) = self.base();
+            }
+            None => {
+                let of_base = || base.as_ref().map(|base| normal(Path::new(base.source().name())));
+                self.made.file = self.made.file.take().or_else(of_base);
+            }
+        }
         let patches = self.patches();
-        let base = self.base();
         self.in_patches(&patches, true)
             .or_else(|| self.in_base(base.as_ref(), true))
             .or_else(|| self.in_kustomizations())
             .or_else(|| self.in_chart())
             .or_else(|| self.in_patches(&patches, false))
             .or_else(|| self.in_base(base.as_ref(), false))
-            .or_else(|| start_of(&PathBuf::from(shown(self.object.made.file.as_ref()?)), self.files))
+            .or_else(|| start_of(&PathBuf::from(shown(self.made.file.as_ref()?)), self.files))
     }
 
     fn text(&mut self, file: &Path) -> Option<Arc<Text>> {
@@ -118,12 +135,10 @@ impl Search<'_> {
     /// The kustomizations that took part, the last one that changed the object first.
     fn kustomizations(&mut self) -> Vec<Arc<Text>> {
         let unit = &self.rendered.unit;
-        let mut all: Vec<PathBuf> = self.object.made.changed_in.iter().rev().cloned().collect();
+        let mut all: Vec<PathBuf> = self.made.changed_in.iter().rev().cloned().collect();
         let others = unit.files.iter().filter(|file| is_kustomization(file)).cloned();
-        match unit.tool {
-            Some(_) => all.push(unit.directory.join(unit.marker.file_name().unwrap_or_default())),
-            None => all.extend(others),
-        }
+        all.extend(unit.marker.file_name().map(|name| unit.directory.join(name)));
+        all.extend(others.filter(|_| self.made.changed_in.is_empty()));
         let mut seen = std::collections::BTreeSet::new();
         all.retain(|file| is_kustomization(file) && seen.insert(file.clone()));
         all.iter().filter_map(|file| self.text(file)).collect()
@@ -212,31 +227,33 @@ impl Search<'_> {
         best.filter(|(_, depth, _)| is_exact || *depth > 0 && !self.path.is_empty()).map(|(.., spot)| spot)
     }
 
-    /// The document from which the object comes: that of its kind and of the longest part of its name.
-    fn base(&mut self) -> Option<Arc<Document>> {
-        let file = self.object.made.file.clone();
+    /// The document from which the object comes: that of its kind and of the longest part of its name, and whether no other
+    /// one may be it.
+    fn base(&mut self) -> (Option<Arc<Document>>, bool) {
+        let file = self.made.file.clone();
         let files: Vec<PathBuf> = match (&file, self.rendered.unit.tool) {
             (Some(file), _) => vec![file.clone()],
-            (None, None) => self.rendered.unit.files.iter().cloned().collect(),
-            (None, Some(_)) => Vec::new(),
+            (None, Some(Tool::Helm)) => Vec::new(),
+            (None, _) => self.rendered.unit.files.iter().cloned().collect(),
         };
         let (kind, name) = (self.own("/kind").to_owned(), self.own("/metadata/name").to_owned());
-        let mut best: Option<((usize, bool), Arc<Document>)> = None;
+        let (mut best, mut is_sure): (Option<((usize, bool), Arc<Document>)>, bool) = (None, false);
         for file in files.iter().filter(|file| !is_kustomization(file)) {
             let Some(text) = self.text(file) else { continue };
             let of_kind =
                 memgate_manifest::document::objects(&text.values).into_iter().filter(|it| it.kind() == kind);
-            for document in of_kind {
+            for document in of_kind.filter(|document| name.contains(document.name())) {
                 let there = document.value().pointer(self.pointer.as_str());
                 let fits = (document.name().len(), self.value.is_some() && self.is_value(there));
-                let named = Some(fits).filter(|_| name.contains(document.name()));
-                if let Some(named) = named.filter(|named| best.as_ref().is_none_or(|(best, _)| named > best))
-                {
-                    best = Some((named, document));
+                is_sure = best
+                    .as_ref()
+                    .map_or(true, |((length, _), _)| fits.0 > *length || is_sure && fits.0 < *length);
+                if best.as_ref().is_none_or(|(best, _)| fits > *best) {
+                    best = Some((fits, document));
                 }
             }
         }
-        best.map(|(_, document)| document)
+        (best.map(|(_, document)| document), is_sure)
     }
 
     fn in_base(&self, base: Option<&Arc<Document>>, is_exact: bool) -> Option<Spot> {
@@ -304,7 +321,7 @@ impl Search<'_> {
 
     /// The line of the template, or the value that it prints.
     fn in_chart(&mut self) -> Option<Spot> {
-        let file = self.object.made.file.clone().filter(|file| !is_kustomization(file))?;
+        let file = self.made.file.clone().filter(|file| !is_kustomization(file))?;
         let template = self.text(&file)?;
         let own = [self.own("/kind"), self.own("/metadata/name")];
         let line = Line::of(&template.source, own, &self.path, self.value);
@@ -332,8 +349,9 @@ impl Search<'_> {
         let value = self.value.filter(|value| !value.is_object() && !value.is_array())?.clone();
         let key = self.path.last()?.clone();
         let name = self.own("/metadata/name").to_owned();
-        let mut best: Option<(Score, Spot)> = None;
-        for (order, (document, at, all)) in self.values().into_iter().enumerate() {
+        let mut best: Option<(Score, Arc<DocumentPlace>, (Pointer, Option<Pointer>))> = None;
+        let unit = Arc::clone(&self.rendered.unit);
+        for (order, (document, inline, all)) in self.values(&unit).into_iter().enumerate() {
             for field in all.iter().filter(|field| {
                 field.value.as_ref().is_some_and(|it| !it.is_object() && scalar(it) == scalar(&value))
             }) {
@@ -350,44 +368,40 @@ impl Search<'_> {
                     fits,
                     std::cmp::Reverse(order),
                 );
-                if best.as_ref().is_none_or(|(best, _)| score > *best) {
-                    let pointer = at.as_ref().map_or_else(
-                        || field.at.clone(),
-                        |(at, is_whole)| {
-                            if *is_whole { at.clone() } else { at.join(&field.at) }
-                        },
-                    );
-                    best = Some((score, Spot::Field { document: Arc::clone(&document), pointer, key: None }));
+                if best.as_ref().is_none_or(|(best, ..)| score > *best) {
+                    let (pointer, outer) = match inline {
+                        Some(it) if it.is_whole => (it.at.clone(), None),
+                        Some(it) => (it.at.join(&field.at), it.outer.clone()),
+                        None => (field.at.clone(), None),
+                    };
+                    best = Some((score, Arc::clone(&document), (pointer, outer)));
                 }
             }
         }
-        let (_, spot) = best?;
+        let (_, document, (pointer, outer)) = best?;
         // What installs the chart may be printed itself.
-        let Spot::Field { document, pointer, .. } = &spot else { return Some(spot) };
         match self.origins.rendered.get(document.source().name()) {
             Some(by) if by.source.name() != self.rendered.source.name() => {
-                self::spot((by, document.start()), (pointer, false), (self.origins, self.files))
+                let pointer = outer.unwrap_or(pointer);
+                spot((by, document.start()), (&pointer, false), (self.origins, self.files))
             }
-            _ => Some(spot),
+            _ => Some(Spot::Field { document, pointer, key: None }),
         }
     }
 
     /// The values of the chart, what counts most first.
-    fn values(&mut self) -> Vec<ValuesIn> {
-        let unit = Arc::clone(&self.rendered.unit);
-        let mut all: Vec<ValuesIn> = Vec::new();
+    fn values<'u>(&mut self, unit: &'u Unit) -> Vec<ValuesIn<'u>> {
+        let mut all: Vec<ValuesIn<'u>> = Vec::new();
         let layers = unit.release.iter().flat_map(|release| release.layers.iter().rev());
         let mut files: Vec<PathBuf> = Vec::new();
         for layer in layers {
             match layer {
-                Layer::Inline(Inline { value, document, at, is_whole, .. }) => {
-                    all.push((Arc::clone(document), Some((at.clone(), *is_whole)), fields(value)));
-                }
+                Layer::Inline(it) => all.push((Arc::clone(&it.document), Some(it), fields(&it.value))),
                 Layer::File(file) => files.push(file.clone()),
             }
         }
         files.extend(self.files.builder.values_of(&unit.directory).into_iter().rev());
-        let template = self.object.made.file.clone();
+        let template = self.made.file.clone();
         // A chart in a chart has values of its own.
         let is_above = |file: &&PathBuf| match (&template, file.parent()) {
             (Some(template), Some(parent)) => template.starts_with(parent),
@@ -408,8 +422,8 @@ impl Search<'_> {
     }
 }
 
-/// A document with values; of values in another object, their place in it, and whether they have no places of their own.
-type ValuesIn = (Arc<DocumentPlace>, Option<(Pointer, bool)>, Vec<Field>);
+/// A document with values; of values in another object, these.
+type ValuesIn<'u> = (Arc<DocumentPlace>, Option<&'u Inline>, Vec<Field>);
 
 /// How well a value fits.
 type Score = (bool, usize, usize, usize, std::cmp::Reverse<usize>);
