@@ -165,8 +165,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitStatus {
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
-            let known = workstation::missing_command(&error).or_else(|| server_keys::former_flag(&error));
-            let Some(known) = known else { return print_usage(error) };
+            let Some(known) = workstation::missing_command(&error) else { return print_usage(error) };
             Terminal::new(clap::ColorChoice::Auto).error(&known);
             return ExitStatus::Failed;
         }

@@ -26,14 +26,8 @@ pub fn error(arguments: &[OsString]) -> Option<anyhow::Error> {
     Some(anyhow::anyhow!("there is no command memgate {} any more; {instead}", command.join(" ")))
 }
 
-/// The arguments after the name of the program, without `--color` and `help` before the command.
+/// The arguments after the name of the program, without options and `help`.
 fn words(arguments: &[OsString]) -> impl Iterator<Item = &str> {
-    let mut words = arguments.iter().skip(1).map(|word| word.to_str().unwrap_or_default()).peekable();
-    while let Some(option) = words.next_if(|word| word.starts_with("--color")) {
-        if option == "--color" {
-            words.next();
-        }
-    }
-    words.next_if_eq(&"help");
-    words
+    let words = arguments.iter().skip(1).filter_map(|word| word.to_str());
+    words.filter(|word| !word.starts_with('-') && *word != "help")
 }

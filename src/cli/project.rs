@@ -22,12 +22,9 @@ use memgate_primitives::plain_text::quoted_text;
 use memgate_primitives::pointer::Pointer;
 use memgate_workbench::base::FileThere;
 use memgate_workbench::exclude::Exclude;
-use memgate_workbench::paths::{PROJECT_FILE, normal, project_file_for, without_dots};
+use memgate_workbench::paths::{normal, project_file_for, without_dots};
 use memgate_workbench::report::plain;
 use memgate_workbench::rules::{self, Rule};
-
-/// The name of the file at the root of a repository.
-pub const FILE_NAME: &str = PROJECT_FILE;
 
 /// The most patterns and paths in notes about the file.
 const MAX_IN_NOTE: usize = 5;
@@ -342,7 +339,7 @@ mod tests {
 
     fn error(text: &str) -> String {
         let root = tempfile::tempdir().expect("temporary directory");
-        let file = root.path().join(FILE_NAME);
+        let file = root.path().join(memgate_workbench::paths::PROJECT_FILE);
         std::fs::write(&file, text).expect("file");
         let error = read(&file).expect_err("is wrong");
         format!("{}", error.root_cause()).replace(&format!("{}/", root.path().display()), "")

@@ -1,50 +1,17 @@
 //! The keys of the settings file that only `memgate serve` reads: what is hardly ever changed.
 
-use clap::error::{ContextKind, ContextValue};
 use serde_json::Value;
 
 use crate::cli::keys::Fault;
 use memgate_manifest::document::Document;
 use memgate_primitives::pointer::Pointer;
 
-/// The flags of earlier builds that became keys, and the default of each.
-const FORMER_FLAGS: [(&str, &str); 17] = [
-    ("--audit-rate", "500"),
-    ("--ca-validity", "8760h"),
-    ("--drain", "100"),
-    ("--key-algorithm", "p256"),
-    ("--leaf-validity", "168h"),
-    ("--max-body-bytes", "8Mi"),
-    ("--max-bytes-in-flight", "40Mi"),
-    ("--max-connections", "2048"),
-    ("--max-reports", "10000"),
-    ("--max-requests", "1024"),
-    ("--queue-wait", "4ms"),
-    ("--renew-fraction", "0.66"),
-    ("--timeout-body", "10s"),
-    ("--timeout-handshake", "5s"),
-    ("--timeout-head", "10s"),
-    ("--timeout-idle", "2m"),
-    ("--timeout-write", "10s"),
+/// The keys.
+const KEYS: [&str; 17] = [
+    "auditRate", "caValidity", "drain", "keyAlgorithm", "leafValidity", "maxBodyBytes", "maxBytesInFlight",
+    "maxConnections", "maxReports", "maxRequests", "queueWait", "renewFraction", "timeoutBody",
+    "timeoutHandshake", "timeoutHead", "timeoutIdle", "timeoutWrite",
 ];
-
-/// The error about an unknown flag, if it became a key.
-pub fn former_flag(error: &clap::Error) -> Option<anyhow::Error> {
-    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
-    let (flag, default) = FORMER_FLAGS.iter().find(|(known, _)| known == flag)?;
-    let key = key_of(flag);
-    Some(anyhow::anyhow!("{flag} is a key of the settings file: {key}: {default}"))
-}
-
-/// `timeoutHead` of `--timeout-head`.
-fn key_of(flag: &str) -> String {
-    let mut words = flag.trim_start_matches('-').split('-');
-    let first = words.next().unwrap_or_default().to_owned();
-    words.fold(first, |key, word| {
-        let (initial, rest) = word.split_at(1);
-        key + &initial.to_uppercase() + rest
-    })
-}
 
 /// The settings file, as far as it is about the server. [`crate::cli::keys::read`] has checked its keys.
 #[derive(Debug, Default)]
@@ -59,7 +26,7 @@ impl ServerKeys {
     /// Whether the file has none of them.
     pub fn is_empty(&self) -> bool {
         let Self(Some(file)) = self else { return true };
-        FORMER_FLAGS.iter().all(|(flag, _)| file.value().get(key_of(flag)).is_none())
+        KEYS.iter().all(|key| file.value().get(*key).is_none())
     }
 
     /// Sets an option, if the file has its key.
@@ -117,14 +84,11 @@ pub(in crate::cli) mod tests {
     }
 
     #[test]
-    fn every_former_flag_is_a_key_with_its_default() {
+    fn are_the_keys_of_the_schema() {
         let schema: Value = serde_json::from_str(keys::SETTINGS).expect("JSON");
-        for (flag, default) in FORMER_FLAGS {
-            let described = &schema["properties"][key_of(flag)]["description"];
-            assert!(described.as_str().is_some_and(|text| text.contains(default)), "{flag}: {described}");
-        }
+        let all = schema["properties"].as_object().expect("keys");
+        assert!(KEYS.iter().all(|key| all.contains_key(*key)));
         let of_all_commands = ["families", "ark", "orloj", "sympozium"].len();
-        let keys = schema["properties"].as_object().expect("keys").len();
-        assert_eq!(keys, FORMER_FLAGS.len() + of_all_commands);
+        assert_eq!(all.len(), KEYS.len() + of_all_commands);
     }
 }

@@ -368,7 +368,7 @@ sympozium: {memoryMode: sidecar, writerTokens: always, waitImage: wait, memoryIm
     fn files_have_the_settings_of_all_platform_flags() {
         let folder = tempfile::tempdir().expect("a folder");
         let (config, repository) =
-            (folder.path().join("config.yaml"), folder.path().join(project::FILE_NAME));
+            (folder.path().join("config.yaml"), folder.path().join(memgate_workbench::paths::PROJECT_FILE));
         std::fs::write(&config, SETTINGS).expect("a file");
         std::fs::write(&repository, format!("settings:\n  {}", SETTINGS.trim_end().replace('\n', "\n  ")))
             .expect("a file");

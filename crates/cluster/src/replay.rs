@@ -11,7 +11,7 @@ use memgate_model::edit::Edit;
 use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
 use memgate_model::workload::deployment_of;
-use memgate_platforms::inject::{INJECTED_ANNOTATION, marker};
+use memgate_platforms::inject::INJECTED_ANNOTATION;
 
 /// Metadata that the apiserver writes.
 const SERVER_METADATA: [&str; 6] =
@@ -99,16 +99,6 @@ fn replay_one<'a>(pod: &'a AgentPod, snapshot: &Snapshot) -> Option<Replayed<'a>
     let lacks_memory = admitted.edits.iter().any(Edit::gives_memory) && admitted.allowed();
     let with_memory = serde_json::from_str(&admitted.object.unwrap_or(text)).unwrap_or_default();
     Some(Replayed { pod, decision: admitted.decision, lacks_memory, with_memory })
-}
-
-/// The containers of a pod that memgate added, by the marker.
-pub fn added_containers(pod: &Value) -> Vec<&Value> {
-    let annotation = marker(pod);
-    let lists =
-        marker::objects(&annotation).iter().filter_map(|added| added.get("initContainers")?.as_array());
-    let names: Vec<&Value> = lists.flatten().collect();
-    let containers = elements(pod, "/spec/initContainers");
-    containers.filter(|container| container.get("name").is_some_and(|name| names.contains(&name))).collect()
 }
 
 /// The annotation in which memgate says what it added: an object, or a list with one for each family; null

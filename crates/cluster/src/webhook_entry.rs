@@ -86,16 +86,6 @@ impl WebhookEntry {
         selector_matches(&self.namespace_selector, labels)
     }
 
-    /// Whether it is called for an object with these labels.
-    pub fn selects_object(&self, labels: &BTreeMap<String, String>) -> bool {
-        selector_matches(&self.object_selector, labels)
-    }
-
-    /// The keys of the labels by which it selects objects.
-    pub fn selected_labels(&self) -> impl Iterator<Item = String> {
-        requirements(&self.object_selector).into_iter().map(|requirement| requirement.key)
-    }
-
     /// The namespace of the Service that it leads to; none for a URL.
     pub fn service_namespace(&self) -> Option<&str> {
         self.client.service.as_ref().map(|service| service.namespace.as_str())

@@ -238,7 +238,7 @@ impl Layout {
         (read, max_bytes): (ReadFile<'_>, usize),
     ) -> Reach {
         let mut reach = Reach::default();
-        let mut search = Search { layout: self, read, max_bytes, home: Home::of(&top.directory, None) };
+        let mut search = Search { layout: self, read, max_bytes, home: Home::of(&top.directory) };
         match top.tool {
             Tool::Kustomize => search.kustomization(&top.directory, &mut reach),
             Tool::Helm => search.chart(&top.directory, &mut reach),

@@ -74,18 +74,14 @@ fn of_targets(of_unit: &UnitTexts, files: &mut Files) -> Vec<Notice> {
     };
     let mut known: BTreeSet<(String, String)> =
         of_unit.rendered.iter().flat_map(|rendered| rendered.objects()).map(named).collect();
-    let texts = unit
-        .files
-        .iter()
-        .filter(|file| is_kustomization(file))
-        .filter_map(|file| files.get(Path::new(&shown(file))));
-    let renames = texts
-        .collect::<Vec<_>>()
-        .iter()
-        .any(|text| ["namePrefix", "nameSuffix"].iter().any(|field| text.source.text().contains(field)));
+    let is_marker = |file: &&PathBuf| is_kustomization(file);
+    let mut renames = false;
+    for text in unit.files.iter().filter(is_marker).filter_map(|file| files.get(Path::new(&shown(file)))) {
+        renames |= ["namePrefix", "nameSuffix"].iter().any(|field| text.source.text().contains(field));
+    }
     let mut has_all = false;
     let mut notices = Vec::new();
-    for file in unit.files.iter().filter(|file| is_kustomization(file)) {
+    for file in unit.files.iter().filter(is_marker) {
         let Some(text) = files.get(Path::new(&shown(file))) else { continue };
         for document in &text.values {
             for (at, selector) in targets(document.value()) {

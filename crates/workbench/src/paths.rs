@@ -63,15 +63,9 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    /// That of a kustomization in this directory; `within` wins over its repository.
-    pub(crate) fn of(directory: &Path, within: Option<&Path>) -> Self {
-        let around = || root_of(&normal(directory)).and_then(|root| fs::canonicalize(root).ok());
-        Self { within: within.map(Path::to_owned).or_else(around) }
-    }
-
-    /// Whether a file or directory is there that it may build on.
-    pub(crate) fn has(&self, path: &Path) -> bool {
-        self.within.as_ref().map_or_else(|| path.exists(), |within| is_below(path, within))
+    /// That of a directory.
+    pub(crate) fn of(directory: &Path) -> Self {
+        Self { within: root_of(&normal(directory)).and_then(|root| fs::canonicalize(root).ok()) }
     }
 
     /// Whether a path leads out of the repository, to a file that exists or not.
@@ -83,7 +77,7 @@ impl Home {
 
     /// Whether a file may be read: others than ordinary files may have no end.
     pub(crate) fn has_file(&self, path: &Path) -> bool {
-        path.is_file() && self.has(path)
+        path.is_file() && self.within.as_ref().is_none_or(|within| is_below(path, within))
     }
 }
 

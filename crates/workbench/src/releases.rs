@@ -168,7 +168,8 @@ impl Releases {
                 Err(why) => refusal = Some(why),
             }
         }
-        layers.extend(object(document, spec.key("values")));
+        let values = document.value().pointer("/spec/values").filter(|it| it.is_object());
+        layers.extend(values.map(|it| object(document, spec.key("values"), it)));
         let target = text(document, &spec.key("targetNamespace"));
         let made =
             target.map_or_else(|| document.name().to_owned(), |it| format!("{it}-{}", document.name()));
@@ -260,24 +261,11 @@ impl Releases {
             let others = others.map(|_| "its fileParameters are not read".to_owned());
             let refusal = refusal_of(&layers, root).or(elsewhere).or(others);
             let place = |pointer: &Pointer| at.join(pointer);
-            let own = helm.key("valuesObject");
-            let own = value.pointer(own.as_str()).filter(|it| it.is_object()).map(|it| (own.clone(), it));
-            match own {
-                Some((own, value)) => layers.push(Layer::Inline(Inline {
-                    flag: VALUES,
-                    text: value.to_string(),
-                    value: value.clone(),
-                    document: document.shared_place(),
-                    at: place(&own),
-                    outer: None,
-                    is_whole: false,
-                })),
-                None => {
-                    let values = helm.key("values");
-                    let given = text(&values).map(str::to_owned);
-                    layers.extend(given.map(|given| embedded(document, place(&values), given)));
-                }
-            }
+            let (own, values) = (helm.key("valuesObject"), helm.key("values"));
+            let of_object = value.pointer(own.as_str()).filter(|it| it.is_object());
+            let of_object = of_object.map(|it| object(document, place(&own), it));
+            let of_text = || Some(embedded(document, place(&values), text(&values)?.to_owned()));
+            layers.extend(of_object.or_else(of_text));
             let parameters = helm.key("parameters");
             let all = list(&parameters).enumerate();
             layers.extend(
@@ -330,11 +318,9 @@ fn refusal_of(layers: &[Layer], root: &Path) -> Option<String> {
 }
 
 /// The values in a field that is a map.
-fn object(document: &Document, at: Pointer) -> Option<Layer> {
-    let value = document.value().pointer(at.as_str()).filter(|value| value.is_object())?.clone();
-    let (text, document) = (value.to_string(), document.shared_place());
-    let outer = None;
-    Some(Layer::Inline(Inline { flag: VALUES, text, value, document, at, outer, is_whole: false }))
+fn object(document: &Document, at: Pointer, value: &Value) -> Layer {
+    let (text, value, document) = (value.to_string(), value.clone(), document.shared_place());
+    Layer::Inline(Inline { flag: VALUES, text, value, document, at, outer: None, is_whole: false })
 }
 
 fn embedded(document: &Document, at: Pointer, text: String) -> Layer {

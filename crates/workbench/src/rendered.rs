@@ -44,7 +44,7 @@ impl Rendered {
     /// What a tool printed; of kustomize, whom to ask where objects come from.
     pub(crate) fn of(unit: &Arc<Unit>, source: &Arc<Source>, asks: Option<Asks>) -> Self {
         let (mut objects, mut last) = (BTreeMap::new(), 0);
-        let home = Home::of(&unit.directory, None);
+        let home = Home::of(&unit.directory);
         for document in parse_parts(source).flat_map(|parsed| parsed.documents) {
             let start = document.place().start();
             let before = source.text().get(last..start).unwrap_or_default();

@@ -77,9 +77,7 @@ impl Unit {
         };
         format!("<{command} {}>", self.name)
     }
-}
 
-impl Unit {
     /// That of the files of a directory, for a text that was built from some of them.
     pub(crate) fn of_directory(directory: &Path, exclude: &Exclude) -> Self {
         let root = directory.to_owned();

@@ -108,24 +108,11 @@ fn find<'d>(name: &str, definitions: &'d [KindDefinition]) -> anyhow::Result<&'d
             let names = FILES.iter().map(|(name, _)| *name).chain(MADE);
             let near = nearest(name, definitions.iter().map(|it| it.kind.as_str()).chain(names));
             let hint = did_you_mean(near);
-            anyhow::ensure!(near.is_none(), "there is no schema \"{name}\"{hint}");
-            anyhow::bail!(
-                "there is no schema \"{name}\"; there are {}, {}, and those of the kinds {}",
-                FILES.map(|(name, _)| name).join(", "),
-                MADE.join(", "),
-                kinds(definitions)
-            )
+            anyhow::bail!("there is no schema \"{name}\"{hint}; memgate schema lists them");
         }
         several => {
             let names: Vec<String> = several.iter().map(|definition| definition.full_name()).collect();
             anyhow::bail!("several groups have the kind \"{name}\"; name one of them: {}", names.join(", "))
         }
     }
-}
-
-fn kinds(definitions: &[KindDefinition]) -> String {
-    let mut names: Vec<&str> = definitions.iter().map(|definition| definition.kind.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
-    names.join(", ")
 }

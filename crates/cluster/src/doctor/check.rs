@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::cluster_state::{Fetched, Installation, configuration_title};
+use crate::cluster_state::Fetched;
 use memgate_platforms::message::and_more;
 use memgate_workbench::report::{counted, plain};
 
@@ -135,15 +135,6 @@ pub fn unreadable<T>(fetched: &Fetched<T>, id: &'static str, subject: &str) -> O
         Fetched::Unknown(why) => Some(Check::unknown(id, subject, why.clone())),
         Fetched::Found(_) | Fetched::Absent => None,
     }
-}
-
-/// A check for each of the two kinds of webhook configuration that could not be read.
-pub fn unreadable_configurations(found: &Installation, id: &'static str) -> Vec<Check> {
-    let unreadable = found.configurations().map(|(call, listed)| {
-        let kind = configuration_title(call, "");
-        unreadable(listed, id, &format!("{}s", kind.trim_end()))
-    });
-    unreadable.into_iter().flatten().collect()
 }
 
 /// The first names of a list, and the number of the others.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::build::Builder;
 use crate::kustomization::{Kustomization, Patch, PatchBody, is_kustomization};
 use crate::paths::without_dots;
-use crate::texts::{DEFAULT_MAX_BYTES, file};
+use crate::texts::file;
 use memgate_manifest::comments::Comment;
 use memgate_manifest::document::embedded::Embedded;
 use memgate_manifest::document::{Document, values};
@@ -51,7 +51,7 @@ impl TextPatches {
 }
 
 /// The files that were read so far, by their paths without dots.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Files {
     /// How charts and kustomizations are built.
     pub(crate) builder: Builder,
@@ -61,18 +61,6 @@ pub(crate) struct Files {
     /// What was read beside this, by the same paths.
     known: BTreeMap<String, Arc<Source>>,
     texts: BTreeMap<String, Option<Arc<Text>>>,
-}
-
-impl Default for Files {
-    fn default() -> Self {
-        Self {
-            builder: Builder::default(),
-            max_bytes: DEFAULT_MAX_BYTES,
-            instead: BTreeMap::new(),
-            known: BTreeMap::new(),
-            texts: BTreeMap::new(),
-        }
-    }
 }
 
 impl Files {
