@@ -107,8 +107,8 @@ fn find<'d>(name: &str, definitions: &'d [KindDefinition]) -> anyhow::Result<&'d
         [] => {
             let names = FILES.iter().map(|(name, _)| *name).chain(MADE);
             let near = nearest(name, definitions.iter().map(|it| it.kind.as_str()).chain(names));
-            let hint = did_you_mean(near);
-            anyhow::bail!("there is no schema \"{name}\"{hint}; memgate schema lists them");
+            let hint = if near.is_some() { &did_you_mean(near) } else { "; memgate schema lists them" };
+            anyhow::bail!("there is no schema \"{name}\"{hint}");
         }
         several => {
             let names: Vec<String> = several.iter().map(|definition| definition.full_name()).collect();
