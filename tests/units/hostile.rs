@@ -228,9 +228,15 @@ fn nothing_is_executed_fetched_or_read() {
     let around = tempfile::tempdir().expect("a directory");
     let mark = around.path().join("mark");
     programs(around.path(), &mark);
-    let path = format!("{}:{}", around.path().display(), path());
+    let whole = format!("{}:{}", around.path().display(), path());
+    let bare = path().split(':').next().expect("a directory with the tools").to_owned();
+    let fetches = |it: &Hostile| it.files.iter().any(|(_, text)| text.contains("ADDRESS"));
+    // What would fetch also meets a machine on which no program can take the network away.
+    let again = all().into_iter().filter(fetches).map(|it| (it, &bare));
     let mut wrong = Vec::new();
-    for Hostile { name, files, arguments, says, exit } in all() {
+    for (Hostile { name, files, arguments, says, exit }, path) in
+        all().into_iter().map(|it| (it, &whole)).chain(again)
+    {
         let repository = Repository::with([]);
         let root = repository.path();
         let outside = root.with_extension("outside");
@@ -271,7 +277,7 @@ fn nothing_is_executed_fetched_or_read() {
         }
         let words: Vec<&str> =
             ["check", ".", "--max-file-size", "4Mi"].iter().chain(arguments).copied().collect();
-        let (code, output) = repository.memgate(&words, &path);
+        let (code, output) = repository.memgate(&words, path);
         let executed = root.join("executed").exists() || mark.exists();
         let fetched = asked.swap(0, Ordering::SeqCst);
         if code != Some(exit) || !output.contains(says) || output.contains(OUTSIDE) || executed || fetched > 0
