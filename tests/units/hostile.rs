@@ -181,8 +181,8 @@ fn all() -> Vec<Hostile> {
         release("release-with-large-values", "../large.txt", "--max-file-size"),
         release("release-with-a-pipe", "../pipe", "not an ordinary file"),
         kustomization("list-that-is-given-twice", "resources: [m.yaml]\nresources: [m.yaml, OUTSIDE]", "given twice").fails(),
-        kustomization("list-in-another-case", "resources: [m.yaml]\nResources: [m.yaml, OUTSIDE]", "one for kustomize").fails(),
-        kustomization("list-in-other-letters", "re\u{17f}ources: [m.yaml, OUTSIDE]\nresources: [m.yaml]", "one for kustomize").fails(),
+        kustomization("list-in-another-case", "resources: [m.yaml]\nResources: [m.yaml, OUTSIDE]", "for another one").fails(),
+        kustomization("list-in-other-letters", "re\u{17f}ources: [m.yaml, OUTSIDE]\nresources: [m.yaml]", "for another one").fails(),
         kustomization("merged-list", "x: &x {resources: [m.yaml, OUTSIDE]}\n<<: *x", "not in the repository"),
         Hostile {
             arguments: &["--strict", "--kustomize-args=--load-restrictor LoadRestrictionsNone"],
@@ -193,6 +193,20 @@ fn all() -> Vec<Hostile> {
         forged("origin-that-is-forged", "OUTSIDE/outside.txt"),
         forged("origin-that-is-a-pipe", "pipe"),
         chart("chart-with-a-link-to-a-link", "{{ .Files.Get \"inner/link.txt\" }}\n", "leads out of the repository", 1),
+        Hostile {
+            arguments: &["--strict", "--kustomize-args=--enable-helm"],
+            ..with(kustomization("flag-as-a-release", "resources: [m.yaml]\nhelmCharts: [{name: c, releaseName: \"--set-file=x=OUTSIDE/outside.txt\"}]", "for a flag"), "charts/c/Chart.yaml", "apiVersion: v2\nname: c\nversion: 0.1.0\n")
+        },
+        with(kustomization("text-that-is-a-file", "resources: [m.yaml]\ngenerators: [\"./x: y.yaml\"]", "a text of it and a file"), "x: y.yaml", &OF_FILES.replace("OUTSIDE/outside.txt", ".git/config")),
+        with(kustomization("chart-as-a-generator", "resources: [m.yaml]\ngenerators: [g.yaml]", RUN), "g.yaml", "apiVersion: builtin\nkind: HelmChartInflationGenerator\nmetadata: {name: c}\nname: c\nchartHome: h\n"),
+        Hostile {
+            files: vec![
+                ("c/Chart.yaml", "apiVersion: v2\nname: c\nversion: 0.1.0\n".to_owned()),
+                ("c/.helmignore", "files/all/c\n".to_owned()),
+                ("c/templates/m.yaml", format!("{MEMORY}---\n{{{{ .Files.Get \"files/all/.git/config\" }}}}\n")),
+            ],
+            ..chart("chart-around-a-token", "", "leads out of the repository", 1)
+        },
         chart("chart-that-reads-a-token", "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: token}\nspec: {backend: \"x{{ .Files.Get \".git/config\" }}\"}\n", "\"x\"", 1),
     ]
 }
@@ -230,9 +244,9 @@ fn nothing_is_executed_fetched_or_read() {
     programs(around.path(), &mark);
     let whole = format!("{}:{}", around.path().display(), path());
     let bare = path().split(':').next().expect("a directory with the tools").to_owned();
-    let fetches = |it: &Hostile| it.files.iter().any(|(_, text)| text.contains("ADDRESS"));
+    let would_fetch = |it: &Hostile| it.files.iter().any(|(_, text)| text.contains("ADDRESS"));
     // What would fetch also meets a machine on which no program can take the network away.
-    let again = all().into_iter().filter(fetches).map(|it| (it, &bare));
+    let again = all().into_iter().filter(would_fetch).map(|it| (it, &bare));
     let mut wrong = Vec::new();
     for (Hostile { name, files, arguments, says, exit }, path) in
         all().into_iter().map(|it| (it, &whole)).chain(again)
@@ -257,6 +271,10 @@ fn nothing_is_executed_fetched_or_read() {
         if name.contains("link") {
             symlink(outside.join("outside.txt"), root.join("link.txt")).expect("a link");
             symlink(&outside, root.join("linked")).expect("a link");
+        }
+        if name == "chart-around-a-token" {
+            fs::create_dir(root.join("c/files")).expect("a directory");
+            symlink("../..", root.join("c/files/all")).expect("a link");
         }
         if name.ends_with("to-a-link") {
             fs::create_dir(root.join("shared")).expect("a directory");

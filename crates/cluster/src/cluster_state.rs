@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -78,8 +77,6 @@ pub struct Installation {
     pub endpoints: Fetched<Vec<EndpointSlice>>,
     /// The Deployment.
     pub deployment: Fetched<Value>,
-    /// The disruption budgets of the namespace.
-    pub budgets: Fetched<Vec<PodDisruptionBudget>>,
     /// memgate's pods.
     pub replicas: Fetched<Vec<Value>>,
     /// The labels of all namespaces, by their names.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::http::Method;
-use futures::future::{join, join_all, join3, join4, join5};
+use futures::future::{join, join_all, join3, join4};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Client;
 use kube::api::ListParams;
@@ -47,11 +47,10 @@ pub async fn installation(
         reader.list(ADMISSION, "", "mutatingwebhookconfigurations", all()),
         reader.list(ADMISSION, "", "validatingwebhookconfigurations", all()),
     );
-    let workload = join5(
+    let workload = join4(
         reader.get("v1", namespace, "services", NAME),
         reader.list(discovery, namespace, "endpointslices", slices),
         reader.get(apps, namespace, "deployments", NAME),
-        reader.list("policy/v1", namespace, "poddisruptionbudgets", all()),
         reader.list("v1", namespace, "pods", pods),
     );
     let around = join4(
@@ -70,8 +69,7 @@ pub async fn installation(
         service: workload.0,
         endpoints: workload.1,
         deployment: workload.2,
-        budgets: workload.3,
-        replicas: workload.4,
+        replicas: workload.3,
         served: around.0,
         namespaces: around.1.map(by_name),
         policies: around.2,

@@ -6,7 +6,8 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -146,8 +147,12 @@ pub(crate) fn origins(
             "buildMetadata": ["originAnnotations", "transformerAnnotations"],
         });
         fs::write(work.path().join("kustomization.yaml"), own.to_string()).ok()?;
-        let program = tools.program(Tool::Kustomize).ok()?;
-        let bytes = tools.run(program, &of_kustomize(&real, more), (max_bytes, TIME_OF_ORIGINS)).ok()?;
+        let program =
+            tools.program(Tool::Kustomize).ok().filter(|_| !tools.is_slow.load(Ordering::Relaxed))?;
+        let started = Instant::now();
+        let bytes = tools.run(program, &of_kustomize(&real, more), (max_bytes, TIME_OF_ORIGINS)).ok();
+        tools.is_slow.fetch_or(started.elapsed() >= TIME_OF_ORIGINS, Ordering::Relaxed);
+        let bytes = bytes?;
         let source = Arc::new(Source::new("", String::from_utf8(bytes).ok()?));
         let documents = parse_parts(&source).flat_map(|parsed| parsed.documents);
         Some(documents.map(|it| (id_of(it.value()), Made::of(it.value(), unit, &real))).collect())
@@ -243,7 +248,7 @@ fn readable(why: &str, work: &Path) -> String {
     let why = why.split_once("\"command failed\" err=").map_or(why, |(_, error)| error);
     let text = serde_json::from_str::<String>(why);
     let why = text.as_deref().unwrap_or_else(|_| why.trim_start_matches("<; ").trim_end_matches("; >"));
-    let why = why.trim_start_matches("Error: ");
+    let why = why.split_once("Error: ").map_or(why, |(_, error)| error);
     let why = why.replace("; Use --debug flag to render out invalid YAML", "");
     let here = format!("{}/", normal(Path::new(".")).display());
     let real = fs::canonicalize(".").map(|real| format!("{}/", real.display())).unwrap_or_default();

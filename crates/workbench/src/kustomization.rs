@@ -52,10 +52,12 @@ pub struct Kustomization {
 /// A chart of a kustomization.
 #[derive(Debug)]
 pub struct ChartOf {
-    /// Where it lies if it is here.
-    pub path: String,
+    /// Where it may lie if it is here.
+    pub paths: Vec<String>,
     /// The repository from which it is fetched if it is not.
     pub repository: Option<String>,
+    /// Whether helm would take one of its fields for a flag.
+    pub has_flag: bool,
 }
 
 /// A patch that a kustomization lists.
@@ -126,23 +128,29 @@ pub fn parse(source: Source) -> Kustomization {
     let (source, mut errors) = (Arc::new(source), Vec::new());
     let documents = values(&source, &mut errors);
     let error = errors.first().map(ToString::to_string);
-    let is_unclear = documents.iter().any(|document| is_unclear(document.value()));
-    let unclear = || format!("{}: two of its keys are one for kustomize", source.name());
-    let fault = error.or_else(|| is_unclear.then(unclear));
+    let unclear = documents.iter().find_map(|document| unclear_key(document.value()));
+    let unclear =
+        unclear.map(|key| format!("{}: kustomize takes the key {key:?} for another one", source.name()));
+    let fault = error.or(unclear).map(|fault| fault.trim_start_matches("./").to_owned());
     Kustomization { fault, ..Kustomization::of(&documents) }
 }
 
-/// Whether two keys of a map differ only by case, also by that of the two letters that Go takes for ASCII ones.
-pub(crate) fn is_unclear(value: &Value) -> bool {
+/// The key of a field that differs from another one only by case, also by that of the two letters that Go takes for ASCII
+/// ones. Maps with free keys do not count.
+pub(crate) fn unclear_key(value: &Value) -> Option<&String> {
+    const FREE: [&str; 6] =
+        ["commonLabels", "commonAnnotations", "pairs", "labels", "annotations", "valuesInline"];
     match value {
-        Value::Array(items) => items.iter().any(is_unclear),
+        Value::Array(items) => items.iter().find_map(unclear_key),
         Value::Object(map) => {
-            let keys: BTreeSet<String> = map.keys().map(|key| key.to_ascii_lowercase()).collect();
-            keys.len() < map.len()
-                || keys.iter().any(|key| key.contains(['\u{17f}', '\u{212a}']))
-                || map.values().any(is_unclear)
+            let mut keys = BTreeSet::new();
+            let mut is_unclear = |key: &&String| {
+                key.contains(['\u{17f}', '\u{212a}']) || !keys.insert(key.to_ascii_lowercase())
+            };
+            let below = || map.iter().filter(|(key, _)| !FREE.contains(&key.as_str()));
+            map.keys().find(&mut is_unclear).or_else(|| below().find_map(|(_, value)| unclear_key(value)))
         }
-        _ => false,
+        _ => None,
     }
 }
 
@@ -179,7 +187,14 @@ impl Kustomization {
         for chart in items(value, "helmCharts").chain(items(value, "helmChartInflationGenerator")) {
             let name = text(chart, "name").or_else(|| text(chart, "chartName")).unwrap_or_default();
             let repository = text(chart, "repo").or_else(|| text(chart, "chartRepoUrl"));
-            self.charts.push(ChartOf { path: format!("{home}/{name}"), repository });
+            let versioned = text(chart, "version").map(|version| format!("{home}/{name}-{version}/{name}"));
+            let paths = [format!("{home}/{name}")].into_iter().chain(versioned).collect();
+            let all = chart.as_object().into_iter().flatten().flat_map(|(_, value)| match value {
+                Value::Array(items) => items.iter().collect(),
+                value => vec![value],
+            });
+            let has_flag = all.filter_map(Value::as_str).any(|text| text.starts_with('-'));
+            self.charts.push(ChartOf { paths, repository, has_flag });
             let files = texts(chart, "additionalValuesFiles").chain(text(chart, "valuesFile"));
             self.inputs.extend(files.chain(text(chart, "values")));
         }
@@ -216,7 +231,7 @@ impl Kustomization {
     /// The paths that it names.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &String> {
         let plugins = self.plugins.iter().filter(|plugin| !is_content(plugin));
-        let charts = self.charts.iter().map(|chart| &chart.path);
+        let charts = self.charts.iter().flat_map(|chart| &chart.paths);
         self.resources.iter().chain(&self.inputs).chain(plugins).chain(charts)
     }
 }

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::kustomization::{
-    FILE_NAMES, Kustomization, is_content, is_kustomization, is_remote, is_unclear, items, parse, text,
+    ChartOf, FILE_NAMES, Kustomization, PatchBody, is_content, is_kustomization, is_remote, items, parse,
+    text, texts, unclear_key,
 };
 use crate::paths::{Home, is_manifest, leads_out, normal, path_from, root_of, without_dots};
 use crate::texts::ReadFile;
@@ -82,6 +83,8 @@ pub(crate) struct Reach {
     pub(crate) files: BTreeSet<PathBuf>,
     /// The directories of the kustomizations and charts among them, the top first.
     pub(crate) directories: Vec<PathBuf>,
+    /// The manifests among them, of a kustomization.
+    pub(crate) resources: BTreeSet<PathBuf>,
     /// Why it is not built, if there is a reason.
     pub(crate) refusal: Option<String>,
     /// What is wrong with it already.
@@ -251,8 +254,7 @@ impl Layout {
             search.file(file, &mut reach);
         }
         // helm would take it for several files.
-        let is_list = |file: &&PathBuf| file.to_string_lossy().contains([',', '"', '\n', '\r']);
-        if let Some(list) = of_release.iter().chain(given).find(is_list) {
+        if let Some(list) = of_release.iter().chain(given).find(|file| is_list(&file.to_string_lossy())) {
             reach.refusal.get_or_insert_with(|| format!("helm takes the name {} for a list", shown(list)));
         }
         reach
@@ -274,14 +276,12 @@ impl Search<'_> {
             if !seen.insert(directory.clone()) {
                 continue;
             }
+            if directory != top && directory.join(CHART_FILE).is_file() {
+                self.chart(&directory, reach);
+            }
             let known = self.layout.kustomizations.get(&directory);
             let markers = FILE_NAMES.iter().map(|name| directory.join(name));
-            let Some(marker) = markers.into_iter().find(|marker| marker.is_file()) else {
-                if directory.join(CHART_FILE).is_file() {
-                    self.chart(&directory, reach);
-                }
-                continue;
-            };
+            let Some(marker) = markers.into_iter().find(|marker| marker.is_file()) else { continue };
             let own;
             let found = match known {
                 Some(overlay) => &overlay.read,
@@ -294,6 +294,8 @@ impl Search<'_> {
             reach.directories.push(directory.clone());
             reach.fault = reach.fault.take().or_else(|| found.fault.clone());
             reach.refusal = reach.refusal.take().or_else(|| self.refused(found, &directory));
+            let resources = found.resources.iter().map(|path| normal(&directory.join(path)));
+            reach.resources.extend(resources.filter(|path| path.is_file()));
             let own = found.paths().filter(|path| !is_remote(&directory, path));
             let own = own.map(|path| normal(&directory.join(path)));
             let more = known.into_iter().flat_map(|overlay| overlay.parts.iter().cloned());
@@ -313,14 +315,25 @@ impl Search<'_> {
         if let Some(remote) = found.paths().find(|path| is_remote(directory, path)) {
             return Some(format!("it builds on {}, and nothing is fetched", masked(remote)));
         }
-        for chart in &found.charts {
-            let is_there = directory.join(&chart.path).join(CHART_FILE).is_file();
-            if let Some(repository) = chart.repository.as_ref().filter(|_| !is_there) {
-                let (path, repository) = (&chart.path, masked(repository));
+        for ChartOf { paths, repository, has_flag } in &found.charts {
+            let is_there = paths.iter().any(|path| directory.join(path).join(CHART_FILE).is_file());
+            if let Some(repository) = repository.as_ref().filter(|_| !is_there) {
+                let (path, repository) = (paths.join(" or "), masked(repository));
                 return Some(format!(
                     "its chart {path} is to be fetched from {repository}, and nothing is fetched"
                 ));
             }
+            if *has_flag || found.paths().any(|path| is_list(path)) {
+                return Some("helm would take a field of helmCharts for a flag or a list".to_owned());
+            }
+        }
+        let texts = found.patches.iter().filter_map(|patch| match &patch.body {
+            PatchBody::Text(text) => Some(text),
+            PatchBody::File(_) => None,
+        });
+        let mut texts = texts.chain(found.plugins.iter().filter(|plugin| is_content(plugin)));
+        if let Some(file) = texts.find(|text| directory.join(text).exists()) {
+            return Some(format!("{file} is a text of it and a file"));
         }
         let plugin = |plugin: &String| {
             let name = if is_content(plugin) { "a text of it" } else { plugin };
@@ -331,23 +344,22 @@ impl Search<'_> {
             let text = if is_content(plugin) { plugin.clone() } else { self.text(&path)? };
             let mut errors = Vec::new();
             let configurations = values(&Arc::new(Source::new("", text)), &mut errors);
-            if !errors.is_empty() || configurations.iter().any(|it| is_unclear(it.value())) {
+            if !errors.is_empty() || configurations.iter().any(|it| unclear_key(it.value()).is_some()) {
                 return Some(format!("{name} cannot be read"));
             }
             if configurations.iter().any(runs_a_program) {
                 return Some(format!("{name} asks for a plugin or a function, and none is run"));
             }
-            let mut files = Vec::new();
-            configurations.iter().for_each(|it| add_files(it.value(), &mut files));
-            let is_out = |file: &&String| {
+            let mut files = configurations.iter().flat_map(|it| files_of(it.value()));
+            let is_out = |file: &String| {
                 let path = directory.join(file);
                 is_remote(directory, file)
                     || leads_out(&path)
                     || self.home.is_left_by(&path)
                     || is_of_git(&path)
             };
-            let file = files.iter().find(is_out)?;
-            Some(format!("{name} asks for {}, which is not in the repository", masked(file)))
+            let file = files.find(is_out)?;
+            Some(format!("{name} asks for {}, which is not in the repository", masked(&file)))
         };
         found.plugins.iter().find_map(plugin)
     }
@@ -358,9 +370,11 @@ impl Search<'_> {
         if is_file { Some((self.read)(file).ok()?.text().to_owned()) } else { None }
     }
 
-    fn chart(&mut self, directory: &Path, reach: &mut Reach) {
-        reach.directories.push(directory.to_owned());
-        let (mut todo, mut seen) = (vec![directory.to_owned()], BTreeSet::new());
+    fn chart(&mut self, chart: &Path, reach: &mut Reach) {
+        reach.directories.push(chart.to_owned());
+        // The tool gets a copy without it.
+        let own_git = chart.join(".git");
+        let (mut todo, mut seen) = (vec![chart.to_owned()], BTreeSet::new());
         while let Some(directory) = todo.pop() {
             if !seen.insert(fs::canonicalize(&directory).unwrap_or_default()) {
                 continue;
@@ -369,10 +383,9 @@ impl Search<'_> {
             todo.extend(parts.filter(|part| self.layout.charts.contains_key(*part)).cloned());
             let mut entries: Vec<_> = fs::read_dir(&directory).into_iter().flatten().flatten().collect();
             entries.sort_by_key(fs::DirEntry::file_name);
-            for path in entries.iter().map(fs::DirEntry::path).filter(|path| !is_of_git(path)) {
-                if path.is_dir() && !leads_out(&path) {
-                    let linked = fs::read_link(&path).map(|target| normal(&directory.join(target)));
-                    todo.push(linked.unwrap_or(path));
+            for path in entries.iter().map(fs::DirEntry::path).filter(|path| *path != own_git) {
+                if path.is_dir() && !leads_out(&path) && !is_of_git(&path) {
+                    todo.push(self.home.real(&path));
                 } else if reach.files.len() < MOST_FILES {
                     self.file(&path, reach);
                 } else {
@@ -413,7 +426,8 @@ impl Search<'_> {
 
 /// Whether a path is git's own, where a job may keep a token.
 fn is_of_git(path: &Path) -> bool {
-    path.iter().any(|part| part == ".git")
+    let root = root_of(path).unwrap_or_else(|| Path::new(""));
+    path.strip_prefix(root).unwrap_or(path).iter().any(|part| part == ".git")
 }
 
 /// The names of the manifests in a directory.
@@ -428,29 +442,22 @@ fn runs_a_program(configuration: &Document) -> bool {
     let annotations = configuration.value().pointer("/metadata/annotations");
     let functions = ["config.kubernetes.io/function", "config.k8s.io/function"];
     let has_function = annotations.is_some_and(|it| functions.iter().any(|name| it.get(name).is_some()));
-    has_function || !["", "builtin"].contains(&configuration.api_version())
+    let is_chart = configuration.kind().starts_with("HelmChart");
+    has_function || is_chart || !["", "builtin"].contains(&configuration.api_version())
 }
 
-/// The files and addresses that a configuration of kustomize's own transformers names.
-fn add_files(configuration: &Value, found: &mut Vec<String>) {
-    const FIELDS: [&str; 10] = [
-        "path", "paths", "files", "env", "envs", "valuesFile", "additionalValuesFiles", "repo", "chartHome",
-        "configHome",
-    ];
-    match configuration {
-        Value::Array(items) => items.iter().for_each(|item| add_files(item, found)),
-        Value::Object(map) => {
-            for (key, value) in map {
-                if FIELDS.iter().any(|field| field.eq_ignore_ascii_case(key)) {
-                    let all = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
-                    let texts = all.iter().filter_map(Value::as_str);
-                    found.extend(texts.map(|text| text.split_once('=').map_or(text, |it| it.1).to_owned()));
-                }
-                add_files(value, found);
-            }
-        }
-        _ => {}
-    }
+/// The files that a configuration of kustomize's own transformers names.
+fn files_of(configuration: &Value) -> Vec<String> {
+    let lists = ["files", "envs", "paths"].into_iter().flat_map(|name| texts(configuration, name));
+    let single = ["path", "env"].into_iter().filter_map(|name| text(configuration, name));
+    let replacements = items(configuration, "replacements").filter_map(|it| text(it, "path"));
+    let path = |file: String| file.split_once('=').map_or_else(|| file.clone(), |(_, path)| path.to_owned());
+    lists.chain(single).chain(replacements).map(path).collect()
+}
+
+/// Whether helm takes the name of a file for a list.
+fn is_list(file: &str) -> bool {
+    file.contains([',', '"', '\n', '\r'])
 }
 
 /// A path as the user would write it.

@@ -68,6 +68,13 @@ impl Home {
         Self { within: root_of(&normal(directory)).and_then(|root| fs::canonicalize(root).ok()) }
     }
 
+    /// What a path leads to, as a path below the repository.
+    pub(crate) fn real(&self, path: &Path) -> PathBuf {
+        let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let below = self.within.as_ref().and_then(|within| real.strip_prefix(within).ok());
+        below.zip(root_of(path)).map_or_else(|| real.clone(), |(below, root)| root.join(below))
+    }
+
     /// Whether a path leads out of the repository, to a file that exists or not.
     pub(crate) fn is_left_by(&self, path: &Path) -> bool {
         let real = |path: &Path| fs::canonicalize(path).ok();

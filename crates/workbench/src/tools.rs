@@ -7,6 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -41,6 +42,8 @@ pub(crate) struct Tools {
     /// Where programs are looked for.
     path: OsString,
     stop: Stop,
+    /// Whether one build took too long to say where objects come from: no other is asked.
+    pub(crate) is_slow: AtomicBool,
 }
 
 /// A program that works.
@@ -73,6 +76,7 @@ impl Tools {
             helm: missing(),
             path: path.map(OsStr::to_owned).or_else(|| env::var_os("PATH")).unwrap_or_default(),
             stop: stop.clone(),
+            is_slow: AtomicBool::default(),
         };
         tools.kustomize = tools.find_kustomize();
         tools.helm = tools.find_helm();

@@ -34,6 +34,8 @@ pub(crate) struct Unit {
     pub(crate) assignment: Option<Arc<Assignment>>,
     /// The files from which it is built, absolute.
     pub(crate) files: Arc<BTreeSet<PathBuf>>,
+    /// The manifests among them, of a kustomization.
+    pub(crate) resources: Arc<BTreeSet<PathBuf>>,
     /// The directories of the kustomizations and charts among them.
     pub(crate) directories: Arc<Vec<PathBuf>>,
 }

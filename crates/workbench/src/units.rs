@@ -235,6 +235,7 @@ impl Building<'_> {
             release: release.map(Arc::new),
             assignment: None,
             files: Arc::new(reach.files),
+            resources: Arc::new(reach.resources),
             directories: Arc::new(reach.directories),
         };
         Job { unit, refusal: reach.refusal, fault: reach.fault, is_ours }
@@ -287,7 +288,10 @@ impl Building<'_> {
             match made {
                 Ok(text) => self.add(unit, text, &tools),
                 Err(_) if !is_ours => drop(self.units.left.insert(unit.directory)),
-                Err(why) => self.fail(&unit, &why),
+                Err(why) => {
+                    let shown = unit.tool.and_then(|tool| tools.program(tool).ok()).map_or("", |it| it.shown);
+                    self.fail(&unit, &format!("{shown} {}: {why}", unit.name));
+                }
             }
         }
     }
@@ -321,11 +325,9 @@ impl Building<'_> {
 
     fn fail(&mut self, unit: &Unit, why: &str) {
         self.note_unknown(unit);
-        let shown =
-            unit.tool.and_then(|tool| self.tools.as_ref()?.program(tool).ok()).map_or("", |it| it.shown);
-        let message = format!("{shown} {}: {why}", unit.name);
-        let error = InputError::of_input(unit.marker.to_string_lossy(), message);
-        self.units.errors.push(error);
+        let file = unit.marker.to_string_lossy();
+        let why = why.strip_prefix(&format!("{file}: ")).unwrap_or(why);
+        self.units.errors.push(InputError::of_input(file, why));
     }
 
     /// What a unit that was not built makes is unknown in its own namespaces: that of the kustomization or release, else those

@@ -1,7 +1,6 @@
 //! `memgate map`: which agents and pods reach which memory.
 
 use std::collections::BTreeSet;
-use std::convert::Infallible;
 
 use anstream::adapter::strip_bytes;
 use anyhow::Context as _;
@@ -56,10 +55,6 @@ pub struct Args {
     )]
     namespaces: Vec<String>,
 
-    /// Says that a map has none.
-    #[arg(id = "no_point", long = "point", value_name = "POINT", hide = true, value_parser = no_point)]
-    _point: Option<Infallible>,
-
     /// Format and file [default: text]
     ///
     /// Formats: text and mermaid (a flowchart that GitHub and GitLab draw). Above 60 boxes the flowchart says so, and has
@@ -77,19 +72,14 @@ struct MapInput(InputArgs);
 
 impl MapInput {
     const LEFT_OUT: [&str; 3] = ["namespace", "stdin_filename", "point"];
-    /// What a map does anyway.
-    const HIDDEN: &str = "no_render";
 }
 
 impl clap::Args for MapInput {
     fn augment_args(command: clap::Command) -> clap::Command {
         let all = InputArgs::augment_args(clap::Command::new(""));
         let stays = |arg: &&clap::Arg| !Self::LEFT_OUT.contains(&arg.get_id().as_str());
-        let hide = |arg: &clap::Arg| arg.clone().hide(arg.is_hide_set() || arg.get_id() == Self::HIDDEN);
         // A flag that is left out has no value. It must have a name, which an empty group gives it.
-        command
-            .args(all.get_arguments().filter(stays).map(hide))
-            .groups(Self::LEFT_OUT.map(clap::ArgGroup::new))
+        command.args(all.get_arguments().filter(stays)).groups(Self::LEFT_OUT.map(clap::ArgGroup::new))
     }
 
     fn augment_args_for_update(command: clap::Command) -> clap::Command {
@@ -105,10 +95,6 @@ impl clap::FromArgMatches for MapInput {
     fn update_from_arg_matches(&mut self, matches: &clap::ArgMatches) -> Result<(), clap::Error> {
         self.0.update_from_arg_matches(matches)
     }
-}
-
-fn no_point(_: &str) -> Result<Infallible, String> {
-    Err("a map has no point: it judges files as check does, and a cluster as audit does".to_owned())
 }
 
 /// A format of the map and its file.

@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use crate::cluster_state::{CONTAINERS, Fetched, Installation, elements, template_labels, text};
 use crate::doctor::check::{Check, abbreviated, unreadable};
-use crate::webhook_entry::selector_matches;
 
 /// How to install what is missing.
 const APPLY: &str = "memgate manifests --only workload | kubectl apply -f -; -n says where memgate runs";
@@ -138,36 +137,8 @@ fn deployment(found: &Installation) -> Vec<Check> {
         checks.push(Check::warn("replicas", &subject, message).help("run 2 or more"));
     } else {
         checks.push(Check::ok("replicas", &subject, format!("{wanted} replicas are wanted")));
-        checks.push(budget(found, deployment, wanted));
     }
     checks
-}
-
-fn budget(found: &Installation, deployment: &Value, wanted: i64) -> Check {
-    const ID: &str = "disruption-budget";
-    let subject = format!("Namespace {}", found.namespace);
-    if let Some(unknown) = unreadable(&found.budgets, ID, &subject) {
-        return unknown;
-    }
-    let labels = template_labels(deployment).unwrap_or_default();
-    let budgets = found.budgets.as_ref().found().into_iter().flatten();
-    let mut covering = budgets.filter_map(|budget| {
-        let spec = budget.spec.as_ref()?;
-        selector_matches(spec.selector.as_ref()?, &labels).then_some((budget, spec))
-    });
-    let Some((budget, spec)) = covering.next() else {
-        let message = "no disruption budget covers memgate: a drain of nodes can take all replicas at once";
-        return Check::warn(ID, subject, message).help("memgate manifests --only workload has one");
-    };
-    let name = budget.metadata.name.clone().unwrap_or_default();
-    let blocks = matches!(spec.min_available, Some(IntOrString::Int(least)) if i64::from(least) == wanted)
-        || spec.max_unavailable == Some(IntOrString::Int(0))
-        || spec.min_available == Some(IntOrString::String("100%".to_owned()));
-    if blocks {
-        let message = format!("the disruption budget {name} lets no replica go: nodes cannot be drained");
-        return Check::warn(ID, subject, message);
-    }
-    Check::ok(ID, subject, format!("the disruption budget {name} covers memgate"))
 }
 
 /// Whether all replicas have one version, and the version of this program, whose rules the checks use.
@@ -251,7 +222,6 @@ mod tests {
             service: Fetched::Found(object(&memgate_platforms::ALL, "Service")),
             endpoints: listed(vec![read(slice)]),
             deployment: Fetched::Found(deployment),
-            budgets: listed(vec![object(&memgate_platforms::ALL, "PodDisruptionBudget")]),
             replicas: listed(vec![pod]),
             ..Installation::default()
         }
@@ -317,14 +287,6 @@ mod tests {
         assert_eq!((id, status), ("replicas", CheckStatus::Warn));
         let (id, status, _) = only(|found| changed(&mut found.deployment, "/spec/replicas", json!(0)));
         assert_eq!((id, status), ("replicas", CheckStatus::Fail));
-        let (id, status, _) = only(|found| found.budgets = listed(Vec::new()));
-        assert_eq!((id, status), ("disruption-budget", CheckStatus::Warn));
-        let (id, _, text) = only(|found| {
-            let Fetched::Found(budgets) = &mut found.budgets else { panic!("it was found") };
-            let spec = budgets[0].spec.as_mut().expect("a spec");
-            spec.min_available = Some(IntOrString::Int(2));
-        });
-        assert_eq!((id, text.contains("lets no replica go")), ("disruption-budget", true));
     }
 
     #[test]

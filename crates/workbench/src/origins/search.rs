@@ -227,33 +227,31 @@ impl Search<'_> {
         best.filter(|(_, depth, _)| is_exact || *depth > 0 && !self.path.is_empty()).map(|(.., spot)| spot)
     }
 
-    /// The document from which the object comes: that of its kind and of the longest part of its name, and whether no other
-    /// one may be it.
+    /// The document from which the object comes: that of its kind and of the longest part of its name; and whether it must be.
     fn base(&mut self) -> (Option<Arc<Document>>, bool) {
-        let file = self.made.file.clone();
-        let files: Vec<PathBuf> = match (&file, self.rendered.unit.tool) {
-            (Some(file), _) => vec![file.clone()],
+        let unit = Arc::clone(&self.rendered.unit);
+        let files: Vec<PathBuf> = match (self.made.file.clone(), unit.tool) {
+            (Some(file), _) => vec![file],
             (None, Some(Tool::Helm)) => Vec::new(),
-            (None, _) => self.rendered.unit.files.iter().cloned().collect(),
+            (None, Some(Tool::Kustomize)) => unit.resources.iter().cloned().collect(),
+            (None, None) => unit.files.iter().cloned().collect(),
         };
         let (kind, name) = (self.own("/kind").to_owned(), self.own("/metadata/name").to_owned());
-        let (mut best, mut is_sure): (Option<((usize, bool), Arc<Document>)>, bool) = (None, false);
+        let mut all: Vec<Arc<Document>> = Vec::new();
         for file in files.iter().filter(|file| !is_kustomization(file)) {
-            let Some(text) = self.text(file) else { continue };
-            let of_kind =
-                memgate_manifest::document::objects(&text.values).into_iter().filter(|it| it.kind() == kind);
-            for document in of_kind.filter(|document| name.contains(document.name())) {
-                let there = document.value().pointer(self.pointer.as_str());
-                let fits = (document.name().len(), self.value.is_some() && self.is_value(there));
-                is_sure = best
-                    .as_ref()
-                    .map_or(true, |((length, _), _)| fits.0 > *length || is_sure && fits.0 < *length);
-                if best.as_ref().is_none_or(|(best, _)| fits > *best) {
-                    best = Some((fits, document));
-                }
-            }
+            let documents = self.text(file).map(|text| memgate_manifest::document::objects(&text.values));
+            all.extend(
+                documents.into_iter().flatten().filter(|it| it.kind() == kind && name.contains(it.name())),
+            );
         }
-        (best.map(|(_, document)| document), is_sure)
+        // More than a base and what builds on it may change objects in an order that their files do not say.
+        let is_sure = all.len() == 1 && unit.directories.len() < 3;
+        let fits = |document: &Arc<Document>| {
+            let there = document.value().pointer(self.pointer.as_str());
+            (document.name().len(), self.value.is_some() && self.is_value(there))
+        };
+        // Of equal ones the first.
+        (all.into_iter().rev().max_by_key(fits), is_sure)
     }
 
     fn in_base(&self, base: Option<&Arc<Document>>, is_exact: bool) -> Option<Spot> {
@@ -349,7 +347,7 @@ impl Search<'_> {
         let value = self.value.filter(|value| !value.is_object() && !value.is_array())?.clone();
         let key = self.path.last()?.clone();
         let name = self.own("/metadata/name").to_owned();
-        let mut best: Option<(Score, Arc<DocumentPlace>, (Pointer, Option<Pointer>))> = None;
+        let mut best: Option<(Score, ValueAt)> = None;
         let unit = Arc::clone(&self.rendered.unit);
         for (order, (document, inline, all)) in self.values(&unit).into_iter().enumerate() {
             for field in all.iter().filter(|field| {
@@ -368,17 +366,17 @@ impl Search<'_> {
                     fits,
                     std::cmp::Reverse(order),
                 );
-                if best.as_ref().is_none_or(|(best, ..)| score > *best) {
+                if best.as_ref().is_none_or(|(best, _)| score > *best) {
                     let (pointer, outer) = match inline {
                         Some(it) if it.is_whole => (it.at.clone(), None),
                         Some(it) => (it.at.join(&field.at), it.outer.clone()),
                         None => (field.at.clone(), None),
                     };
-                    best = Some((score, Arc::clone(&document), (pointer, outer)));
+                    best = Some((score, (Arc::clone(&document), pointer, outer)));
                 }
             }
         }
-        let (_, document, (pointer, outer)) = best?;
+        let (_, (document, pointer, outer)) = best?;
         // What installs the chart may be printed itself.
         match self.origins.rendered.get(document.source().name()) {
             Some(by) if by.source.name() != self.rendered.source.name() => {
@@ -424,6 +422,9 @@ impl Search<'_> {
 
 /// A document with values; of values in another object, these.
 type ValuesIn<'u> = (Arc<DocumentPlace>, Option<&'u Inline>, Vec<Field>);
+
+/// The place of a value, and the field with the text in which it is.
+type ValueAt = (Arc<DocumentPlace>, Pointer, Option<Pointer>);
 
 /// How well a value fits.
 type Score = (bool, usize, usize, usize, std::cmp::Reverse<usize>);
