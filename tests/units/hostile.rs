@@ -205,7 +205,7 @@ fn all() -> Vec<Hostile> {
                 ("c/.helmignore", "files/all/c\n".to_owned()),
                 ("c/templates/m.yaml", format!("{MEMORY}---\n{{{{ .Files.Get \"files/all/.git/config\" }}}}\n")),
             ],
-            ..chart("chart-around-a-token", "", "leads out of the repository", 1)
+            ..chart("chart-around-a-token", "", "what is around it", 1)
         },
         chart("chart-that-reads-a-token", "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: token}\nspec: {backend: \"x{{ .Files.Get \".git/config\" }}\"}\n", "\"x\"", 1),
     ]

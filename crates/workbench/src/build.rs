@@ -248,7 +248,7 @@ fn readable(why: &str, work: &Path) -> String {
     let why = why.split_once("\"command failed\" err=").map_or(why, |(_, error)| error);
     let text = serde_json::from_str::<String>(why);
     let why = text.as_deref().unwrap_or_else(|_| why.trim_start_matches("<; ").trim_end_matches("; >"));
-    let why = why.split_once("Error: ").map_or(why, |(_, error)| error);
+    let why = why.split_once("; Error: ").map_or(why, |(_, error)| error).trim_start_matches("Error: ");
     let why = why.replace("; Use --debug flag to render out invalid YAML", "");
     let here = format!("{}/", normal(Path::new(".")).display());
     let real = fs::canonicalize(".").map(|real| format!("{}/", real.display())).unwrap_or_default();

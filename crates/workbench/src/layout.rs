@@ -384,8 +384,12 @@ impl Search<'_> {
             let mut entries: Vec<_> = fs::read_dir(&directory).into_iter().flatten().flatten().collect();
             entries.sort_by_key(fs::DirEntry::file_name);
             for path in entries.iter().map(fs::DirEntry::path).filter(|path| *path != own_git) {
-                if path.is_dir() && !leads_out(&path) && !is_of_git(&path) {
-                    todo.push(self.home.real(&path));
+                let real = self.home.real(&path);
+                if chart.starts_with(&real) {
+                    let why = || format!("{} is a link to what is around it", shown(&path));
+                    reach.refusal.get_or_insert_with(why);
+                } else if path.is_dir() && !leads_out(&path) && !is_of_git(&path) {
+                    todo.push(real);
                 } else if reach.files.len() < MOST_FILES {
                     self.file(&path, reach);
                 } else {

@@ -72,7 +72,10 @@ impl Home {
     pub(crate) fn real(&self, path: &Path) -> PathBuf {
         let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let below = self.within.as_ref().and_then(|within| real.strip_prefix(within).ok());
-        below.zip(root_of(path)).map_or_else(|| real.clone(), |(below, root)| root.join(below))
+        // What a link leads to may have a `.git` too.
+        below
+            .zip(path.parent().and_then(root_of))
+            .map_or_else(|| real.clone(), |(below, root)| root.join(below))
     }
 
     /// Whether a path leads out of the repository, to a file that exists or not.
