@@ -18,6 +18,7 @@ const OUTSIDE: &str = "this-is-outside";
 const MEMORY: &str = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata:\n  name: notes\nspec:\n  backend: in-context\n";
 
 /// A hostile repository: its files, and the words of which its output must have one.
+#[derive(Clone)]
 struct Hostile {
     name: &'static str,
     files: Vec<(&'static str, String)>,
@@ -96,6 +97,10 @@ impl Hostile {
 }
 
 fn all() -> Vec<Hostile> {
+    [of_addresses(), of_programs_and_files(), of_charts(), of_both()].concat()
+}
+
+fn of_addresses() -> Vec<Hostile> {
     vec![
         remote("remote-https", "https://ADDRESS/r//base?ref=v1"),
         remote("remote-http-file", "http://ADDRESS/m.yaml"),
@@ -108,23 +113,72 @@ fn all() -> Vec<Hostile> {
         remote("remote-file-scheme", "file:///etc"),
         remote("remote-s3", "s3::https://ADDRESS/b"),
         kustomization("remote-base", "resources: [m.yaml]\nbases: [\"https://ADDRESS/r\"]", FETCHED),
-        kustomization("remote-component", "resources: [m.yaml]\ncomponents: [\"https://ADDRESS/r\"]", FETCHED),
+        kustomization(
+            "remote-component",
+            "resources: [m.yaml]\ncomponents: [\"https://ADDRESS/r\"]",
+            FETCHED,
+        ),
         kustomization("remote-in-capitals", "Resources: [m.yaml, \"http://ADDRESS/r\"]", FETCHED),
-        kustomization("remote-patch", "resources: [m.yaml]\npatches: [{path: \"http://ADDRESS/p.yaml\"}]", FETCHED),
-        kustomization("remote-merge-patch", "resources: [m.yaml]\npatchesStrategicMerge: [\"http://ADDRESS/p.yaml\"]", FETCHED),
-        kustomization("remote-replacement", "resources: [m.yaml]\nreplacements: [{path: \"http://ADDRESS/p.yaml\"}]", FETCHED),
-        kustomization("remote-schema", "resources: [m.yaml]\nopenapi: {path: \"http://ADDRESS/s.json\"}", FETCHED),
-        kustomization("remote-configuration", "resources: [m.yaml]\nconfigurations: [\"http://ADDRESS/c.yaml\"]", FETCHED),
-        kustomization("remote-data", "resources: [m.yaml]\nconfigMapGenerator: [{name: a, files: [\"http://ADDRESS/f\"]}]", FETCHED),
+        kustomization(
+            "remote-patch",
+            "resources: [m.yaml]\npatches: [{path: \"http://ADDRESS/p.yaml\"}]",
+            FETCHED,
+        ),
+        kustomization(
+            "remote-merge-patch",
+            "resources: [m.yaml]\npatchesStrategicMerge: [\"http://ADDRESS/p.yaml\"]",
+            FETCHED,
+        ),
+        kustomization(
+            "remote-replacement",
+            "resources: [m.yaml]\nreplacements: [{path: \"http://ADDRESS/p.yaml\"}]",
+            FETCHED,
+        ),
+        kustomization(
+            "remote-schema",
+            "resources: [m.yaml]\nopenapi: {path: \"http://ADDRESS/s.json\"}",
+            FETCHED,
+        ),
+        kustomization(
+            "remote-configuration",
+            "resources: [m.yaml]\nconfigurations: [\"http://ADDRESS/c.yaml\"]",
+            FETCHED,
+        ),
+        kustomization(
+            "remote-data",
+            "resources: [m.yaml]\nconfigMapGenerator: [{name: a, files: [\"http://ADDRESS/f\"]}]",
+            FETCHED,
+        ),
         with(
             kustomization("remote-behind-a-base", "resources: [m.yaml, base]", FETCHED),
             "base/kustomization.yaml",
             "resources: [\"http://ADDRESS/r\"]\n",
         ),
-        with(kustomization("exec-generator", "resources: [m.yaml]\ngenerators: [run.yaml]", RUN), "run.yaml", EXEC),
-        with(kustomization("exec-transformer", "resources: [m.yaml]\ntransformers: [run.yaml]", RUN), "run.yaml", EXEC),
-        with(kustomization("exec-validator", "resources: [m.yaml]\nvalidators: [run.yaml]", RUN), "run.yaml", EXEC),
-        with(kustomization("container", "resources: [m.yaml]\ngenerators: [run.yaml]", RUN), "run.yaml", CONTAINER),
+    ]
+}
+
+fn of_programs_and_files() -> Vec<Hostile> {
+    vec![
+        with(
+            kustomization("exec-generator", "resources: [m.yaml]\ngenerators: [run.yaml]", RUN),
+            "run.yaml",
+            EXEC,
+        ),
+        with(
+            kustomization("exec-transformer", "resources: [m.yaml]\ntransformers: [run.yaml]", RUN),
+            "run.yaml",
+            EXEC,
+        ),
+        with(
+            kustomization("exec-validator", "resources: [m.yaml]\nvalidators: [run.yaml]", RUN),
+            "run.yaml",
+            EXEC,
+        ),
+        with(
+            kustomization("container", "resources: [m.yaml]\ngenerators: [run.yaml]", RUN),
+            "run.yaml",
+            CONTAINER,
+        ),
         with(
             kustomization("plugin-of-go", "resources: [m.yaml]\ngenerators: [run.yaml]", RUN),
             "run.yaml",
@@ -137,24 +191,61 @@ fn all() -> Vec<Hostile> {
         ),
         with(
             with(
-                kustomization("plugins-in-a-directory", "resources: [m.yaml]\ntransformers: [run]", "not looked into"),
+                kustomization(
+                    "plugins-in-a-directory",
+                    "resources: [m.yaml]\ntransformers: [run]",
+                    "not looked into",
+                ),
                 "run/kustomization.yaml",
                 "resources: [run.yaml]\n",
             ),
             "run/run.yaml",
             EXEC,
         ),
-        kustomization("chart-of-a-repository", "resources: [m.yaml]\nhelmCharts: [{name: c, repo: \"http://ADDRESS/c\"}]", FETCHED),
+        kustomization(
+            "chart-of-a-repository",
+            "resources: [m.yaml]\nhelmCharts: [{name: c, repo: \"http://ADDRESS/c\"}]",
+            FETCHED,
+        ),
         Hostile {
             arguments: &["--strict", "--kustomize-args=--enable-helm"],
-            ..kustomization("chart-that-is-enabled", "resources: [m.yaml]\nhelmCharts: [{name: c, repo: \"http://ADDRESS/c\"}]", FETCHED)
+            ..kustomization(
+                "chart-that-is-enabled",
+                "resources: [m.yaml]\nhelmCharts: [{name: c, repo: \"http://ADDRESS/c\"}]",
+                FETCHED,
+            )
         },
-        kustomization("file-above-the-repository", "resources: [m.yaml]\nconfigMapGenerator: [{name: a, files: [../outside.txt]}]", "not in the repository"),
-        kustomization("file-of-the-system", "resources: [m.yaml]\nconfigMapGenerator: [{name: a, files: [/etc/passwd]}]", "not in the repository"),
-        kustomization("link-out-of-the-repository", "resources: [m.yaml]\nconfigMapGenerator: [{name: a, files: [link.txt]}]", "leads out of the repository"),
+        kustomization(
+            "file-above-the-repository",
+            "resources: [m.yaml]\nconfigMapGenerator: [{name: a, files: [../outside.txt]}]",
+            "not in the repository",
+        ),
+        kustomization(
+            "file-of-the-system",
+            "resources: [m.yaml]\nconfigMapGenerator: [{name: a, files: [/etc/passwd]}]",
+            "not in the repository",
+        ),
+        kustomization(
+            "link-out-of-the-repository",
+            "resources: [m.yaml]\nconfigMapGenerator: [{name: a, files: [link.txt]}]",
+            "leads out of the repository",
+        ),
         kustomization("base-behind-a-link", "resources: [m.yaml, linked]", "leads out of the repository"),
-        kustomization("pipe", "resources: [m.yaml]\nconfigMapGenerator: [{name: a, files: [pipe]}]", "not an ordinary file"),
-        kustomization("large-file", "resources: [m.yaml]\nconfigMapGenerator: [{name: a, files: [large.txt]}]", "--max-file-size"),
+        kustomization(
+            "pipe",
+            "resources: [m.yaml]\nconfigMapGenerator: [{name: a, files: [pipe]}]",
+            "not an ordinary file",
+        ),
+        kustomization(
+            "large-file",
+            "resources: [m.yaml]\nconfigMapGenerator: [{name: a, files: [large.txt]}]",
+            "--max-file-size",
+        ),
+    ]
+}
+
+fn of_charts() -> Vec<Hostile> {
+    vec![
         chart("chart-with-a-link", "{{ .Files.Get \"link.txt\" }}\n", "leads out of the repository", 1),
         chart("chart-with-large-values", "a: 1\n", "--max-file-size", 1),
         chart("chart-that-asks-a-cluster", "{{ (lookup \"v1\" \"Secret\" \"default\" \"a\") | toYaml }}\n", "checked", 0),
@@ -177,37 +268,107 @@ fn all() -> Vec<Hostile> {
             ],
             ..chart("release-with-values-from-elsewhere", "", "not in the repository", 1)
         },
+    ]
+}
+
+/// What readers of memgate's own code have tried.
+fn of_both() -> Vec<Hostile> {
+    vec![
         release("release-with-a-list-of-values", "\"x,OUTSIDE/outside.txt\"", "for a list"),
         release("release-with-large-values", "../large.txt", "--max-file-size"),
         release("release-with-a-pipe", "../pipe", "not an ordinary file"),
-        kustomization("list-that-is-given-twice", "resources: [m.yaml]\nresources: [m.yaml, OUTSIDE]", "given twice").fails(),
-        kustomization("list-in-another-case", "resources: [m.yaml]\nResources: [m.yaml, OUTSIDE]", "for another one").fails(),
-        kustomization("list-in-other-letters", "re\u{17f}ources: [m.yaml, OUTSIDE]\nresources: [m.yaml]", "for another one").fails(),
+        kustomization(
+            "list-that-is-given-twice",
+            "resources: [m.yaml]\nresources: [m.yaml, OUTSIDE]",
+            "given twice",
+        )
+        .fails(),
+        kustomization(
+            "list-in-another-case",
+            "resources: [m.yaml]\nResources: [m.yaml, OUTSIDE]",
+            "for another one",
+        )
+        .fails(),
+        kustomization(
+            "list-in-other-letters",
+            "re\u{17f}ources: [m.yaml, OUTSIDE]\nresources: [m.yaml]",
+            "for another one",
+        )
+        .fails(),
         kustomization("merged-list", "x: &x {resources: [m.yaml, OUTSIDE]}\n<<: *x", "not in the repository"),
         Hostile {
             arguments: &["--strict", "--kustomize-args=--load-restrictor LoadRestrictionsNone"],
-            ..with(kustomization("file-of-a-generator", "resources: [m.yaml]\ngenerators: [g.yaml]", "not in the repository"), "g.yaml", OF_FILES)
+            ..with(
+                kustomization(
+                    "file-of-a-generator",
+                    "resources: [m.yaml]\ngenerators: [g.yaml]",
+                    "not in the repository",
+                ),
+                "g.yaml",
+                OF_FILES,
+            )
         },
-        kustomization("patch-of-a-transformer", &format!("resources: [m.yaml]\ntransformers:\n- |\n  {}", OF_PATCH.replace('\n', "\n  ")), "not in the repository"),
-        kustomization("token-of-git", "resources: [m.yaml]\nconfigMapGenerator: [{name: a, files: [.git/config]}]", "not in the repository"),
+        kustomization(
+            "patch-of-a-transformer",
+            &format!("resources: [m.yaml]\ntransformers:\n- |\n  {}", OF_PATCH.replace('\n', "\n  ")),
+            "not in the repository",
+        ),
+        kustomization(
+            "token-of-git",
+            "resources: [m.yaml]\nconfigMapGenerator: [{name: a, files: [.git/config]}]",
+            "not in the repository",
+        ),
         forged("origin-that-is-forged", "OUTSIDE/outside.txt"),
         forged("origin-that-is-a-pipe", "pipe"),
-        chart("chart-with-a-link-to-a-link", "{{ .Files.Get \"inner/link.txt\" }}\n", "leads out of the repository", 1),
+        chart(
+            "chart-with-a-link-to-a-link",
+            "{{ .Files.Get \"inner/link.txt\" }}\n",
+            "leads out of the repository",
+            1,
+        ),
         Hostile {
             arguments: &["--strict", "--kustomize-args=--enable-helm"],
-            ..with(kustomization("flag-as-a-release", "resources: [m.yaml]\nhelmCharts: [{name: c, releaseName: \"--set-file=x=OUTSIDE/outside.txt\"}]", "for a flag"), "charts/c/Chart.yaml", "apiVersion: v2\nname: c\nversion: 0.1.0\n")
+            ..with(
+                kustomization(
+                    "flag-as-a-release",
+                    "resources: [m.yaml]\nhelmCharts: [{name: c, releaseName: \"--set-file=x=OUTSIDE/outside.txt\"}]",
+                    "for a flag",
+                ),
+                "charts/c/Chart.yaml",
+                "apiVersion: v2\nname: c\nversion: 0.1.0\n",
+            )
         },
-        with(kustomization("text-that-is-a-file", "resources: [m.yaml]\ngenerators: [\"./x: y.yaml\"]", "a text of it and a file"), "x: y.yaml", &OF_FILES.replace("OUTSIDE/outside.txt", ".git/config")),
-        with(kustomization("chart-as-a-generator", "resources: [m.yaml]\ngenerators: [g.yaml]", RUN), "g.yaml", "apiVersion: builtin\nkind: HelmChartInflationGenerator\nmetadata: {name: c}\nname: c\nchartHome: h\n"),
+        with(
+            kustomization(
+                "text-that-is-a-file",
+                "resources: [m.yaml]\ngenerators: [\"./x: y.yaml\"]",
+                "a text of it and a file",
+            ),
+            "x: y.yaml",
+            &OF_FILES.replace("OUTSIDE/outside.txt", ".git/config"),
+        ),
+        with(
+            kustomization("chart-as-a-generator", "resources: [m.yaml]\ngenerators: [g.yaml]", RUN),
+            "g.yaml",
+            "apiVersion: builtin\nkind: HelmChartInflationGenerator\nmetadata: {name: c}\nname: c\nchartHome: h\n",
+        ),
         Hostile {
             files: vec![
                 ("c/Chart.yaml", "apiVersion: v2\nname: c\nversion: 0.1.0\n".to_owned()),
                 ("c/.helmignore", "files/all/c\n".to_owned()),
-                ("c/templates/m.yaml", format!("{MEMORY}---\n{{{{ .Files.Get \"files/all/.git/config\" }}}}\n")),
+                (
+                    "c/templates/m.yaml",
+                    format!("{MEMORY}---\n{{{{ .Files.Get \"files/all/.git/config\" }}}}\n"),
+                ),
             ],
             ..chart("chart-around-a-token", "", "what is around it", 1)
         },
-        chart("chart-that-reads-a-token", "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: token}\nspec: {backend: \"x{{ .Files.Get \".git/config\" }}\"}\n", "\"x\"", 1),
+        chart(
+            "chart-that-reads-a-token",
+            "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: token}\nspec: {backend: \"x{{ .Files.Get \".git/config\" }}\"}\n",
+            "\"x\"",
+            1,
+        ),
     ]
 }
 
