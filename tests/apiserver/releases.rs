@@ -32,7 +32,6 @@ const SAMPLE: &[&str] = &[
     "policies::are_in_force_as_soon_as_they_are_stored",
     "policies::write_defaults",
     "schema_parity::check_judges_as_the_apiserver_does",
-    "side_by_side::releases_of_helm",
 ];
 
 /// What an older Kubernetes may do in another way, in the sample there.
