@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use crate::build::Builder;
 use crate::kustomization::{Kustomization, Patch, PatchBody, is_kustomization};
+use crate::layout::shown;
 use crate::paths::without_dots;
 use crate::texts::file;
+use crate::unit::Unit;
 use memgate_manifest::comments::Comment;
 use memgate_manifest::document::embedded::Embedded;
-use memgate_manifest::document::{Document, values};
+use memgate_manifest::document::{Document, objects, values};
 use memgate_manifest::mask;
 use memgate_manifest::source::Source;
 use memgate_primitives::pointer::Pointer;
@@ -22,6 +24,8 @@ pub(crate) struct Text {
     pub(crate) source: Arc<Source>,
     /// Its documents.
     pub(crate) values: Vec<Arc<Document>>,
+    /// Its objects, by kind, each with its name.
+    pub(crate) objects: BTreeMap<String, Vec<(String, Arc<Document>)>>,
     /// The patches in the text of a kustomization.
     pub(crate) patches: TextPatches,
 }
@@ -61,6 +65,8 @@ pub(crate) struct Files {
     /// What was read beside this, by the same paths.
     known: BTreeMap<String, Arc<Source>>,
     texts: BTreeMap<String, Option<Arc<Text>>>,
+    /// By the names of what is printed for units.
+    manifests: BTreeMap<String, Arc<Vec<Arc<Text>>>>,
 }
 
 impl Files {
@@ -84,10 +90,26 @@ impl Files {
         let source = self.known.get(&name).cloned().or_else(|| self.read(&name)).map(|source| {
             let values: Vec<_> = values(&source, &mut Vec::new()).into_iter().map(Arc::new).collect();
             let patches = TextPatches::read(&source, &values);
-            Arc::new(Text { source, values, patches })
+            let mut by_kind = BTreeMap::<_, Vec<_>>::new();
+            for object in objects(&values) {
+                by_kind.entry(object.kind().to_owned()).or_default().push((object.name().to_owned(), object));
+            }
+            Arc::new(Text { source, values, objects: by_kind, patches })
         });
         self.texts.insert(name, source.clone());
         source
+    }
+
+    /// The files of a unit that may have its objects, which are found once.
+    pub(crate) fn manifests_of(&mut self, unit: &Unit) -> Arc<Vec<Arc<Text>>> {
+        if let Some(known) = self.manifests.get(&unit.source_name()) {
+            return Arc::clone(known);
+        }
+        let files = if unit.tool.is_some() { &unit.resources } else { &unit.files };
+        let files = files.iter().filter(|file| !is_kustomization(file));
+        let found = Arc::new(files.filter_map(|file| self.get(Path::new(&shown(file)))).collect());
+        self.manifests.insert(unit.source_name(), Arc::clone(&found));
+        found
     }
 
     /// The texts of all files that were read.

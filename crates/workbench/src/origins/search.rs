@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::build::Made;
 use crate::kustomization::{Kustomization, Patch, PatchBody, Selector, is_kustomization, items};
-use crate::layout::{Tool, VALUES_FILE, shown};
+use crate::layout::{VALUES_FILE, shown};
 use crate::origins::Origins;
 use crate::origins::files::{Files, Text};
 use crate::origins::spot::Spot;
@@ -230,20 +230,17 @@ impl Search<'_> {
     /// The document from which the object comes: that of its kind and of the longest part of its name; and whether it must be.
     fn base(&mut self) -> (Option<Arc<Document>>, bool) {
         let unit = Arc::clone(&self.rendered.unit);
-        let files: Vec<PathBuf> = match (self.made.file.clone(), unit.tool) {
-            (Some(file), _) => vec![file],
-            (None, Some(Tool::Helm)) => Vec::new(),
-            (None, Some(Tool::Kustomize)) => unit.resources.iter().cloned().collect(),
-            (None, None) => unit.files.iter().cloned().collect(),
+        let texts = match self.made.file.clone() {
+            // What a kustomization makes stands in no manifest. Of a chart the template is known.
+            Some(file) => {
+                Arc::new(self.text(&file).filter(|_| !is_kustomization(&file)).into_iter().collect())
+            }
+            None => self.files.manifests_of(&unit),
         };
-        let (kind, name) = (self.own("/kind").to_owned(), self.own("/metadata/name").to_owned());
-        let mut all: Vec<Arc<Document>> = Vec::new();
-        for file in files.iter().filter(|file| !is_kustomization(file)) {
-            let documents = self.text(file).map(|text| memgate_manifest::document::objects(&text.values));
-            all.extend(
-                documents.into_iter().flatten().filter(|it| it.kind() == kind && name.contains(it.name())),
-            );
-        }
+        let (kind, name) = (self.own("/kind"), self.own("/metadata/name"));
+        let of_kind = texts.iter().filter_map(|text| text.objects.get(kind)).flatten();
+        let fitting = of_kind.filter(|(own, _)| name.contains(own.as_str()));
+        let all: Vec<Arc<Document>> = fitting.map(|(_, document)| Arc::clone(document)).collect();
         // More than a base and what builds on it may change objects in an order that their files do not say.
         let is_sure = all.len() == 1 && unit.directories.len() < 3;
         let fits = |document: &Arc<Document>| {
