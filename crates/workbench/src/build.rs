@@ -125,9 +125,7 @@ fn of_kustomize(directory: &Path, more: &[String]) -> Vec<OsString> {
 }
 
 /// The kind, namespace and name of an object.
-type Id = [String; 3];
-
-pub(crate) fn id_of(object: &Value) -> Id {
+pub(crate) fn id_of(object: &Value) -> [String; 3] {
     ["/kind", "/metadata/namespace", "/metadata/name"]
         .map(|field| object.pointer(field).and_then(Value::as_str).unwrap_or_default().to_owned())
 }
@@ -138,7 +136,7 @@ pub(crate) fn origins(
     unit: &Unit,
     (tools, more): (&Tools, &[String]),
     max_bytes: usize,
-) -> BTreeMap<Id, Made> {
+) -> BTreeMap<[String; 3], Made> {
     let build = || {
         let work = tools.work().ok()?;
         let real = fs::canonicalize(work.path()).ok()?;

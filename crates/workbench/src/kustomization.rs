@@ -4,6 +4,7 @@
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::slice;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -128,10 +129,11 @@ pub fn parse(source: Source) -> Kustomization {
     let (source, mut errors) = (Arc::new(source), Vec::new());
     let documents = values(&source, &mut errors);
     let error = errors.first().map(ToString::to_string);
-    let unclear = documents.iter().find_map(|document| unclear_key(document.value()));
-    let unclear =
-        unclear.map(|key| format!("{}: kustomize takes the key {key:?} for another one", source.name()));
-    let fault = error.or(unclear).map(|fault| fault.trim_start_matches("./").to_owned());
+    let unclear = || {
+        let key = documents.iter().find_map(|document| unclear_key(document.value()))?;
+        Some(format!("{}: kustomize takes the key {key:?} for another one", source.name()))
+    };
+    let fault = error.or_else(unclear).map(|fault| fault.trim_start_matches("./").to_owned());
     Kustomization { fault, ..Kustomization::of(&documents) }
 }
 
@@ -189,10 +191,8 @@ impl Kustomization {
             let repository = text(chart, "repo").or_else(|| text(chart, "chartRepoUrl"));
             let versioned = text(chart, "version").map(|version| format!("{home}/{name}-{version}/{name}"));
             let paths = [format!("{home}/{name}")].into_iter().chain(versioned).collect();
-            let all = chart.as_object().into_iter().flatten().flat_map(|(_, value)| match value {
-                Value::Array(items) => items.iter().collect(),
-                value => vec![value],
-            });
+            let all = chart.as_object().into_iter().flat_map(|fields| fields.values());
+            let all = all.flat_map(|it| it.as_array().map_or_else(|| slice::from_ref(it), Vec::as_slice));
             let has_flag = all.filter_map(Value::as_str).any(|text| text.starts_with('-'));
             self.charts.push(ChartOf { paths, repository, has_flag });
             let files = texts(chart, "additionalValuesFiles").chain(text(chart, "valuesFile"));

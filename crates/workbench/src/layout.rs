@@ -315,16 +315,17 @@ impl Search<'_> {
         if let Some(remote) = found.paths().find(|path| is_remote(directory, path)) {
             return Some(format!("it builds on {}, and nothing is fetched", masked(remote)));
         }
-        for ChartOf { paths, repository, has_flag } in &found.charts {
+        let has_list = !found.charts.is_empty() && found.paths().any(|path| is_list(path));
+        if has_list || found.charts.iter().any(|chart| chart.has_flag) {
+            return Some("helm would take a field of helmCharts for a flag or a list".to_owned());
+        }
+        for ChartOf { paths, repository, .. } in &found.charts {
             let is_there = paths.iter().any(|path| directory.join(path).join(CHART_FILE).is_file());
             if let Some(repository) = repository.as_ref().filter(|_| !is_there) {
                 let (path, repository) = (paths.join(" or "), masked(repository));
                 return Some(format!(
                     "its chart {path} is to be fetched from {repository}, and nothing is fetched"
                 ));
-            }
-            if *has_flag || found.paths().any(|path| is_list(path)) {
-                return Some("helm would take a field of helmCharts for a flag or a list".to_owned());
             }
         }
         let texts = found.patches.iter().filter_map(|patch| match &patch.body {
@@ -333,7 +334,7 @@ impl Search<'_> {
         });
         let mut texts = texts.chain(found.plugins.iter().filter(|plugin| is_content(plugin)));
         if let Some(file) = texts.find(|text| directory.join(text).exists()) {
-            return Some(format!("{file} is a text of it and a file"));
+            return Some(format!("{} is a text of it and a file", masked(file)));
         }
         let plugin = |plugin: &String| {
             let name = if is_content(plugin) { "a text of it" } else { plugin };
@@ -384,12 +385,14 @@ impl Search<'_> {
             let mut entries: Vec<_> = fs::read_dir(&directory).into_iter().flatten().flatten().collect();
             entries.sort_by_key(fs::DirEntry::file_name);
             for path in entries.iter().map(fs::DirEntry::path).filter(|path| *path != own_git) {
-                let real = self.home.real(&path);
-                if chart.starts_with(&real) {
-                    let why = || format!("{} is a link to what is around it", shown(&path));
-                    reach.refusal.get_or_insert_with(why);
-                } else if path.is_dir() && !leads_out(&path) && !is_of_git(&path) {
-                    todo.push(real);
+                if path.is_dir() && !leads_out(&path) && !is_of_git(&path) {
+                    let real = self.home.real(&path);
+                    if chart.starts_with(&real) {
+                        let why = || format!("{} is a link to what is around it", shown(&path));
+                        reach.refusal.get_or_insert_with(why);
+                    } else {
+                        todo.push(real);
+                    }
                 } else if reach.files.len() < MOST_FILES {
                     self.file(&path, reach);
                 } else {

@@ -44,18 +44,10 @@ pub(crate) struct Release {
 }
 
 impl Release {
-    /// The objects with its values.
-    pub(crate) fn documents(&self) -> impl Iterator<Item = &Arc<DocumentPlace>> {
-        self.layers.iter().filter_map(|layer| match layer {
-            Layer::Inline(Inline { document, .. }) => Some(document),
-            Layer::File(_) => None,
-        })
-    }
-
     /// Its values that are no files.
-    pub(crate) fn texts(&self) -> impl Iterator<Item = &String> {
+    pub(crate) fn inline(&self) -> impl Iterator<Item = &Inline> {
         self.layers.iter().filter_map(|layer| match layer {
-            Layer::Inline(Inline { text, .. }) => Some(text),
+            Layer::Inline(inline) => Some(inline),
             Layer::File(_) => None,
         })
     }

@@ -283,15 +283,12 @@ impl Building<'_> {
             Ok::<_, Infallible>(())
         });
         for (unit, is_ours, made) in done {
-            let title = unit.tool.and_then(|tool| tools.program(tool).ok());
-            self.units.tools.extend(title.map(|program| program.title.clone()));
+            let Some(program) = unit.tool.and_then(|tool| tools.program(tool).ok()) else { continue };
+            self.units.tools.insert(program.title.clone());
             match made {
                 Ok(text) => self.add(unit, text, &tools),
                 Err(_) if !is_ours => drop(self.units.left.insert(unit.directory)),
-                Err(why) => {
-                    let shown = unit.tool.and_then(|tool| tools.program(tool).ok()).map_or("", |it| it.shown);
-                    self.fail(&unit, &format!("{shown} {}: {why}", unit.name));
-                }
+                Err(why) => self.fail(&unit, &format!("{} {}: {why}", program.shown, unit.name)),
             }
         }
     }
@@ -354,7 +351,7 @@ impl Building<'_> {
         self.by_name.insert(source.name().to_owned(), Arc::clone(&rendered));
         let mut all = vec![rendered];
         // The object with the values of a release may be one that a tool printed.
-        let inline = unit.release.iter().flat_map(|release| release.documents());
+        let inline = unit.release.iter().flat_map(|release| release.inline()).map(|it| &it.document);
         all.extend(inline.filter_map(|place| self.by_name.get(place.source().name()).cloned()));
         self.units.all.push(UnitTexts { unit, sources: vec![source], rendered: all });
     }
@@ -386,7 +383,11 @@ impl Building<'_> {
     /// The charts of releases, and what else is installed and used by others too.
     fn jobs_of_releases(&mut self, seen: &mut BTreeSet<(PathBuf, String)>, has_charts: bool) -> Vec<Job> {
         let releases = Releases::of(&self.texts).all.into_iter().map(|(directory, it)| (directory, Some(it)));
-        let assigned = self.assignments().all.into_iter().map(|(directory, _)| (directory, None));
+        // Only the paths are wanted here: to search for places may run kustomize.
+        let mut place =
+            |document: &Document, _: &Pointer| (Arc::clone(document.source()), document.source().span(0, 0));
+        let assigned = Assignments::of(&self.texts, &mut place).all;
+        let assigned = assigned.into_iter().map(|(directory, _)| (directory, None));
         let mut jobs = Vec::new();
         for (directory, release) in releases.chain(assigned) {
             let Some(top) = self.units.layout.top_at(&directory) else { continue };
@@ -398,7 +399,7 @@ impl Building<'_> {
             }
             let reach = self.reach(&top, release.as_ref());
             let [in_files, installs] = self.ours.in_files(&reach.files, self.plan);
-            let is_in = |release: &Release| release.texts().any(|text| self.ours.is_in(text));
+            let is_in = |release: &Release| release.inline().any(|it| self.ours.is_in(&it.text));
             let is_ours = in_files || release.as_ref().is_some_and(is_in);
             if is_ours || installs && has_charts {
                 jobs.push(self.job(top, reach, (release, is_ours)));
@@ -408,13 +409,13 @@ impl Building<'_> {
     }
 
     fn build_alone(&mut self, tops: Vec<(Top, Reach, bool)>) {
-        let jobs = tops.into_iter().map(|(top, reach, is_ours)| self.job(top, reach, (None, is_ours)));
-        let jobs = jobs.collect();
-        self.build(jobs);
+        let job = |(top, reach, is_ours)| self.job(top, reach, (None, is_ours));
+        self.build(tops.into_iter().map(job).collect());
     }
 
-    /// What Kustomizations of Flux put into what is below their paths.
-    fn assignments(&self) -> Assignments {
+    /// Gives units what Kustomizations of Flux put in, and the namespace of an Application: a unit for each that does, and one
+    /// of the plain files below the path of a Kustomization.
+    fn assign(&mut self, plain: &mut Vec<Arc<Source>>) {
         let mut origins = Origins::default();
         origins.rendered.clone_from(&self.by_name);
         let mut files = self.plan.files();
@@ -422,13 +423,7 @@ impl Building<'_> {
             let spot = SpotsOf { origins: &origins, files: &mut files }.of(document, pointer);
             (Arc::clone(spot.source()), spot.caret())
         };
-        Assignments::of(&self.texts, &mut place)
-    }
-
-    /// Gives units what Kustomizations of Flux put in, and the namespace of an Application: a unit for each that does, and one
-    /// of the plain files below the path of a Kustomization.
-    fn assign(&mut self, plain: &mut Vec<Arc<Source>>) {
-        let assignments = self.assignments();
+        let assignments = Assignments::of(&self.texts, &mut place);
         let releases = Releases::of(&self.texts).all;
         let mut all = Vec::new();
         for UnitTexts { unit, sources, rendered } in std::mem::take(&mut self.units.all) {
