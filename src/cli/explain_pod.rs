@@ -60,7 +60,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         return Ok(ExitStatus::Failed);
     }
     if described.is_empty() {
-        terminal.note("error: no pod was found\n  what counts: pods, and workloads with a pod template");
+        terminal.note("error: no pod was found, and no workload with a pod template");
         return Ok(ExitStatus::Nothing);
     }
     Ok(ExitStatus::Clean)

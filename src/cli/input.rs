@@ -23,7 +23,7 @@ use memgate_workbench::errors::{error_of, input_error};
 use memgate_workbench::inputs::Inputs;
 use memgate_workbench::layout::Tool;
 use memgate_workbench::load::load;
-use memgate_workbench::outcome::unread_notes;
+use memgate_workbench::outcome::{MANIFEST, unread_notes};
 use memgate_workbench::paths::{is_glob, normal, root_of};
 use memgate_workbench::plan::{OpenFile, Plan};
 use memgate_workbench::program::Stop;
@@ -434,7 +434,7 @@ pub fn note_read(inputs: &Inputs, terminal: Terminal) {
     for error in &inputs.errors {
         terminal.input_error(&input_error(error));
     }
-    note_unread(inputs, "manifest", terminal);
+    note_unread(inputs, MANIFEST, terminal);
     if inputs.unreadable_state > 0 {
         let count = counted(inputs.unreadable_state, "state object");
         terminal.note(&format!("note: {count} not looked at; memgate check says where, and why"));

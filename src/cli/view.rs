@@ -48,8 +48,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     note_read(&inputs, terminal);
     if objects.is_empty() && inputs.errors.is_empty() {
         terminal.note(
-            "error: no object that policies judge was found\n  \
-             what counts: memory resources, what refers to them, agent pods, and workloads with such pods",
+            "error: nothing that policies judge was found: no memory resource, nothing that refers to one, and no agent",
         );
     }
     Ok(ExitStatus::of(!inputs.errors.is_empty(), false, objects.is_empty()))

@@ -110,6 +110,7 @@ fn add_from(
     stored: bool,
 ) -> Result<Added, AddError> {
     let (group, kind) = group_and_kind(value);
+    let may_make = makers::add_maker(Arc::make_mut(&mut snapshot.makers), &snapshot.settings, value);
     if (group, kind) == ("apiextensions.k8s.io", "CustomResourceDefinition") {
         return add_definition(snapshot, value).map(Added::used);
     }
@@ -125,7 +126,7 @@ fn add_from(
     }
     let Some(kind) = memgate_platforms::state_kind(&snapshot.settings.families, group, kind) else {
         note_installed(snapshot, group);
-        return Ok(Added::used(makers::add(snapshot, (group, kind), value)));
+        return Ok(Added::used(makers::add_installed(snapshot, value) || may_make));
     };
     let object = match texts {
         Some(texts) => texts.object(kind, value),

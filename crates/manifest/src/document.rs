@@ -36,21 +36,12 @@ pub struct Parsed {
 }
 
 /// A document, or an item of a List, that is not a Kubernetes object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct NonObject {
-    /// The place.
-    pub span: Span,
+    /// What it is instead.
+    pub document: Document,
     /// The reason: "has no apiVersion", "is a list".
     pub reason: &'static str,
-    /// Whether it was likely meant to be one: it has an `apiVersion` or a `kind`.
-    pub is_likely_object: bool,
-}
-
-impl NonObject {
-    fn of(document: &Document, reason: &'static str) -> Self {
-        let has = |field| document.value.get(field).is_some();
-        Self { span: document.place.span(), reason, is_likely_object: has("apiVersion") || has("kind") }
-    }
 }
 
 /// The Kubernetes objects of a source: multi-document YAML, JSON, several JSON values one after
@@ -224,7 +215,7 @@ impl Iterator for PartReader {
 /// [`MAX_DEPTH`](crate::outline::MAX_DEPTH) levels deep.
 fn flatten(mut document: Document, parsed: &mut Parsed) {
     if let Some(reason) = reason_not_an_object(&document.value) {
-        return parsed.non_objects.push(NonObject::of(&document, reason));
+        return parsed.non_objects.push(NonObject { document, reason });
     }
     if !is_list(&document) {
         return parsed.documents.push(document);
@@ -233,10 +224,12 @@ fn flatten(mut document: Document, parsed: &mut Parsed) {
     match document.value.get_mut("items").map(Value::take) {
         Some(Value::Array(items)) => flatten_items(&document, items, parsed),
         Some(Value::Null) | None if is_own => {
-            parsed.non_objects.push(NonObject::of(&document, "is a List without items"));
+            parsed.non_objects.push(NonObject { document, reason: "is a List without items" });
         }
         Some(Value::Null) | None => {}
-        Some(_) => parsed.non_objects.push(NonObject::of(&document, "is a List whose items are not a list")),
+        Some(_) => {
+            parsed.non_objects.push(NonObject { document, reason: "is a List whose items are not a list" })
+        }
     }
 }
 

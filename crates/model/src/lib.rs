@@ -37,6 +37,7 @@ pub mod finding;
 pub mod injection;
 pub mod kind;
 pub mod label_selector;
+pub mod makers;
 pub mod memory_view;
 pub mod misfit;
 pub mod object;

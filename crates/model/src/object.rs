@@ -303,9 +303,6 @@ pub struct KindState {
     known: BTreeSet<String>,
     /// The lookups that brought no object, by namespace and name: the object does not exist, or why the lookup failed.
     without_object: BTreeMap<String, BTreeMap<String, Result<(), Arc<str>>>>,
-    /// The names of objects that other objects make, by namespace, of all namespaces by the empty text: nothing is known of
-    /// them.
-    made: BTreeMap<String, BTreeSet<String>>,
     /// Objects whose names an apiserver is yet to make, each under what its name begins with, and a number after the first.
     to_be_named: Option<Box<Self>>,
 }
@@ -414,24 +411,9 @@ impl KindState {
     }
 
     /// Whether there are objects that are not here, in this namespace; in any for `None`.
-    pub(super) fn lacks_some_in(&self, namespace: Option<&str>) -> bool {
+    pub fn lacks_some_in(&self, namespace: Option<&str>) -> bool {
         let is_lacking = |namespace: &str| self.lacks_some_in.contains(namespace);
         self.lacks_some || namespace.map_or(!self.lacks_some_in.is_empty(), is_lacking)
-    }
-
-    /// Notes that another object makes this one, or one in each namespace if it is empty, so that nothing is known of it.
-    pub fn insert_made(&mut self, namespace: &str, name: &str) {
-        self.made.entry(namespace.to_owned()).or_default().insert(name.to_owned());
-    }
-
-    /// Whether another object makes this one.
-    pub fn is_made(&self, namespace: &str, name: &str) -> bool {
-        [namespace, ""].iter().filter_map(|it| self.made.get(*it)).any(|names| names.contains(name))
-    }
-
-    /// Whether something among the inputs may make this object, so that its absence says nothing.
-    pub fn may_be_made(&self, namespace: &str, name: &str) -> bool {
-        self.lacks_some_in(Some(namespace)) || self.is_made(namespace, name)
     }
 
     /// All objects, by namespace and name.
@@ -484,9 +466,6 @@ impl KindState {
     }
 
     pub(super) fn get(&self, namespace: &str, name: &str) -> Lookup<'_> {
-        if self.is_made(namespace, name) {
-            return Lookup::Unknown(());
-        }
         if let Some(object) = self.object(namespace, name) {
             return Lookup::Found(object);
         }

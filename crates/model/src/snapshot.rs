@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::crds::Crds;
 use crate::kind::Kind;
+use crate::makers::Makers;
 use crate::object::{Coverage, KindState, Kinds, LookupAnswer, Reference};
 use crate::policy::Policies;
 use crate::settings::Settings;
@@ -23,6 +24,8 @@ pub struct Snapshot {
     pub crds: Option<Crds>,
     /// The policies and exemptions, ready to judge.
     pub policies: Arc<Policies>,
+    /// What may make other objects, in files.
+    pub makers: Arc<Makers>,
     /// In files, which of the given state lookups find.
     pub uses: Option<Arc<StateUses>>,
     kinds: Kinds,
@@ -31,11 +34,17 @@ pub struct Snapshot {
 impl Snapshot {
     /// A snapshot in which nothing is known of any kind.
     pub fn new(settings: Settings) -> Self {
-        Self { settings, crds: None, policies: Arc::default(), uses: None, kinds: Kinds::default() }
+        let (policies, makers) = (Arc::default(), Arc::default());
+        Self { settings, crds: None, policies, makers, uses: None, kinds: Kinds::default() }
     }
 
-    fn for_readers(&self) -> (&Kinds, Option<&GivenCrds>, Option<&StateUses>) {
-        (&self.kinds, self.crds.as_ref().map(Crds::given), self.uses.as_deref())
+    fn for_readers(&self) -> (&Kinds, &Makers, Option<&GivenCrds>, Option<&StateUses>) {
+        (&self.kinds, &self.makers, self.crds.as_ref().map(Crds::given), self.uses.as_deref())
+    }
+
+    /// What among files may make an object that is not there.
+    pub fn maker_of(&self, kind: &Kind, namespace: &str, name: &str) -> Option<&Arc<str>> {
+        self.makers.of(self.kind(kind)?, kind, (namespace, name))
     }
 
     /// Sets the known objects of a kind.

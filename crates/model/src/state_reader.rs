@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::kind::Kind;
+use crate::makers::Makers;
 use crate::object::index::{BY_NAME, Index};
 use crate::object::{Coverage, DEFAULT_NAMESPACE, KindState, Kinds, Lookup, Object, Reference};
 use crate::platform_settings::PlatformSettings;
@@ -24,6 +25,7 @@ const MAX_UNKNOWN: usize = 1_000;
 #[derive(Debug)]
 pub struct StateReader<'s> {
     kinds: &'s Kinds,
+    makers: &'s Makers,
     given: Option<&'s GivenCrds>,
     uses: Option<&'s StateUses>,
     platforms: &'s PlatformSettings,
@@ -37,13 +39,24 @@ pub struct StateReader<'s> {
 impl<'s> StateReader<'s> {
     /// A reader for the decision about an object whose namespace was given or not.
     pub fn of(
-        (kinds, given, uses): (&'s Kinds, Option<&'s GivenCrds>, Option<&'s StateUses>),
+        (kinds, makers, given, uses): (&'s Kinds, &'s Makers, Option<&'s GivenCrds>, Option<&'s StateUses>),
         (platforms, cluster_domain): (&'s PlatformSettings, &'s str),
         namespace_given: bool,
         budget: &'s Budget<'s>,
     ) -> Self {
         let (names_others, unknown) = (false, RefCell::default());
-        Self { kinds, given, uses, platforms, cluster_domain, namespace_given, names_others, budget, unknown }
+        Self {
+            kinds,
+            makers,
+            given,
+            uses,
+            platforms,
+            cluster_domain,
+            namespace_given,
+            names_others,
+            budget,
+            unknown,
+        }
     }
 
     /// The same reader for a decision at this point.
@@ -105,15 +118,21 @@ impl<'s> StateReader<'s> {
         let state = self.kinds.get(kind);
         let lookup = match state.map_or(Lookup::Unknown(()), |state| state.get(namespace, name)) {
             Lookup::Found(object) if !self.counts(object) => Lookup::Absent,
+            Lookup::Absent if self.may_be_made(kind, namespace, name) => Lookup::Unknown(()),
             lookup => lookup,
         };
-        if lookup == Lookup::Absent {
-            self.note_absent(state, namespace);
-        }
-        if lookup == Lookup::Unknown(()) && !state.is_some_and(|state| state.is_made(namespace, name)) {
-            self.note_unknown(kind, namespace, name);
+        match lookup {
+            Lookup::Absent => self.note_absent(state, namespace),
+            Lookup::Unknown(()) => self.note_unknown(kind, namespace, name),
+            Lookup::Found(_) => {}
         }
         lookup
+    }
+
+    /// Whether something among the inputs may make an object that is not there.
+    fn may_be_made(&self, kind: &Kind, namespace: &str, name: &str) -> bool {
+        let state = self.kinds.get(kind);
+        state.is_some_and(|state| self.makers.of(state, kind, (namespace, name)).is_some())
     }
 
     /// One object by name, for kinds of which files seldom hold all objects. Without a cluster, the object counts
@@ -124,7 +143,7 @@ impl<'s> StateReader<'s> {
             self.note_unknown(kind, namespace, name);
             return Lookup::Unknown(());
         };
-        if state.coverage == Coverage::Watched || state.is_made(namespace, name) {
+        if state.coverage == Coverage::Watched {
             return self.get(kind, namespace, name);
         }
         let without_namespace =
@@ -135,7 +154,10 @@ impl<'s> StateReader<'s> {
             None if matches!(state.coverage, Coverage::Listed(_) | Coverage::Unknown) => {
                 self.get(kind, namespace, name)
             }
-            None if !state.is_empty() && !state.lacks_some_in(Some(namespace)) => {
+            None if !state.is_empty()
+                && !state.lacks_some_in(Some(namespace))
+                && !self.may_be_made(kind, namespace, name) =>
+            {
                 self.note_absent(Some(state), namespace);
                 Lookup::Absent
             }

@@ -74,6 +74,8 @@ pub struct Inputs {
     pub empty: Vec<String>,
     /// Files that look like manifests and were not read, each with the reason: `a/.b.yaml (hidden)`.
     pub skipped: Vec<String>,
+    /// What may make an object of which nothing else is known.
+    pub(crate) makers: BTreeMap<Reference, Arc<str>>,
     /// The units that were not built.
     pub not_built: Vec<NotBuilt>,
     /// Files with something of ours that are only parts, and that no unit has.
@@ -147,6 +149,7 @@ impl Inputs {
             changes: Changes::default(),
             empty: Vec::new(),
             skipped: Vec::new(),
+            makers: BTreeMap::new(),
             not_built: Vec::new(),
             unreached: Vec::new(),
             tools: BTreeSet::new(),
@@ -204,6 +207,7 @@ impl Inputs {
         self.unused_excludes = other.unused_excludes;
         self.empty.extend(other.empty);
         self.skipped.extend(other.skipped);
+        self.makers.extend(other.makers);
         self.unreadable_state = self.unreadable_state.max(other.unreadable_state);
     }
 

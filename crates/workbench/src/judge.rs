@@ -14,6 +14,7 @@ use crate::in_order;
 use crate::inputs::{Inputs, Unfilled};
 use crate::notices::{Notice, unused_state};
 use crate::objects::{CheckedObject, UndecidedObject, open_state};
+use crate::ours::Ours;
 use crate::passed_over::{PassedOver, Why};
 use crate::places::Places;
 use crate::policy_files::leftovers;
@@ -34,6 +35,7 @@ use memgate_model::policy::Policies;
 use memgate_model::reason::Reason;
 use memgate_model::request::Occasion;
 use memgate_model::snapshot::Snapshot;
+use memgate_model::workload;
 use memgate_platforms::common::{self, OBJECT_REPEATED, VALUE_UNKNOWN};
 use memgate_policy::codes;
 use memgate_policy::counts::RuleCounts;
@@ -268,9 +270,23 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
         known.is_used |= used_paths.get(path).is_none_or(|is_used| *is_used);
     }
     let of_read = std::mem::take(&mut inputs.of_read).into_iter();
-    let is_counted =
-        |object: &Reference| snapshot.uses.as_ref().is_some_and(|it| it.has_read_repeated(object));
+    let missing =
+        |decided: &Decided| decided.findings().flat_map(|it| it.missing.clone()).collect::<Vec<_>>();
+    let mut lacking: BTreeSet<Reference> = BTreeSet::new();
+    if of_read.len() > 0 {
+        lacking
+            .extend(all.iter().flat_map(|decided| decided.unknown.iter().cloned().chain(missing(decided))));
+    }
+    let is_counted = |object: &Reference| {
+        lacking.contains(object) || snapshot.uses.as_ref().is_some_and(|it| it.has_read_repeated(object))
+    };
     inputs.notices.extend(of_read.filter(|(object, _)| is_counted(object)).map(|(_, notice)| notice));
+    if !snapshot.makers.is_empty() {
+        for it in all.iter().flat_map(|decided| &decided.unknown) {
+            let maker = snapshot.maker_of(it.kind, &it.namespace, &it.name).cloned();
+            inputs.makers.extend(maker.map(|maker| (it.clone(), maker)));
+        }
+    }
     let mut leftovers = leftovers(&inputs.policies, &snapshot, &used, occasion.now, &inputs.places);
     // What has no effect on some files may have one on the others.
     let of_others: &[&Code] = match &inputs {
@@ -620,18 +636,28 @@ fn note_not_found(findings: &mut [Finding], open: &[Finding]) {
     }
 }
 
-/// The findings about the form of a pod, and of the workload that makes it.
+/// The findings about the form of a pod, and of the workload that makes it. Where nothing of ours is, there are none.
 fn of_form(undecided: &UndecidedObject) -> Vec<Finding> {
     let in_document = |mut finding: Finding| {
         let pointer = undecided.object.in_document(&finding.pointer);
         finding.settle_at(&pointer);
         Finding { pointer, ..finding }
     };
-    let Some(workload) = undecided.workload_request() else {
-        return form::findings(&undecided.request());
+    let request = undecided.request();
+    let mut findings = match undecided.workload_request() {
+        None => form::findings(&request),
+        Some(workload) => {
+            let of_pod = form::findings_of_template(&request).into_iter().map(in_document);
+            form::findings(&workload).into_iter().chain(of_pod).collect()
+        }
     };
-    let of_pod = form::findings_of_template(&undecided.request()).into_iter().map(in_document);
-    form::findings(&workload).into_iter().chain(of_pod).collect()
+    let is_workload = request.is_pod() || workload::find(&request.group, &request.kind).is_some();
+    if !findings.is_empty() && is_workload && !undecided.is_of_agent() {
+        // A label of the wrong type may be the one that makes it an agent.
+        let is_ours = Ours::new(&memgate_platforms::default_settings()).is_in(undecided.manifest());
+        findings.retain(|finding| is_ours && finding.pointer.as_str() != "/metadata/name");
+    }
+    findings
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use crate::notices::{Notice, Notices};
 use crate::object_name::{is_of_no_namespace, object_ref};
 use crate::objects::{Filled, UndecidedObject, is_checked, json_to_check};
 use crate::origins::find::SpotsOf;
+use crate::ours::Ours;
 use crate::passed_over::{PassedOver, Why, pass_over};
 use crate::paths::{Roots, normal};
 use crate::places::Part;
@@ -30,12 +31,13 @@ use crate::read::{STDIN, Texts, read};
 use crate::rendered::Rendered;
 use crate::report::ObjectRef;
 use crate::state::{FileObject, Loading};
+use crate::texts::may_be_manifest;
 use crate::unit::Unit;
 use crate::units::{UnitTexts, Units, build_all, is_definition_or_policy};
 use memgate_core::state::cluster_snapshot::ClusterSnapshot;
 use memgate_core::state::makers::add_anything;
 use memgate_core::state::{AddError, SharedTexts, empty, like};
-use memgate_manifest::document::{CASES, Document, Parsed, each_value, parse_parts};
+use memgate_manifest::document::{Document, Parsed, each_value, parse_parts};
 use memgate_manifest::error::Error as InputError;
 use memgate_manifest::later::{Given as Value, Later, is_of_template, may_hold, variables_without_default};
 use memgate_manifest::source::Source;
@@ -369,12 +371,12 @@ impl<'p> Loading<'p> {
         let plan = self.plan;
         let paths = &plan.checked;
         let (is_given, is_state) = (plan.within.is_none(), plan.is_state(source.name()));
-        let is_named = is_given && (source.name() == STDIN || paths.iter().any(|path| path == source.name()));
-        let is_hidden = !is_given && !names_an_object(source.text());
+        let is_named = source.name() == STDIN || paths.iter().any(|path| path == source.name());
+        let may_be_manifest = may_be_manifest(source.text().as_bytes());
         let is_template = is_template(source);
         if is_template {
             let is_stdin = plan.open.iter().any(|file| file.text.is_none()) && plan.is_open(source.name());
-            pass_over_template(source, is_named || is_stdin, &mut self.inputs);
+            pass_over_template(source, is_given && is_named || is_stdin, &mut self.inputs);
             self.inputs.passed_over.push(PassedOver::template(source));
         }
         let mut is_manifest = is_given && !is_template;
@@ -383,18 +385,14 @@ impl<'p> Loading<'p> {
                 // The documents that can be read are judged; of the others nothing is known.
                 (parsed.errors, parsed.non_objects) = (Vec::new(), Vec::new());
             }
-            if is_hidden && !parsed.errors.is_empty() {
+            if !may_be_manifest && !is_given && is_named && !parsed.errors.is_empty() {
                 self.inputs.errors.push(InputError::of_input(source.name(), NOT_A_MANIFEST));
                 break;
             }
-            self.inputs.errors.extend(parsed.errors);
+            // Many files in a directory are not meant to be manifests.
+            self.inputs.errors.extend(parsed.errors.into_iter().filter(|_| may_be_manifest || is_named));
             for other in parsed.non_objects.into_iter().filter(|_| !is_state) {
-                // Many files in a directory are not meant to be manifests.
-                if is_named && other.reason != CASES
-                    || other.is_likely_object && !is_of_chart(source.slice(other.span))
-                {
-                    self.notices.not_an_object(source, &other);
-                }
+                self.notices.not_an_object(&other, &self.inputs.snapshot.settings);
                 self.inputs.passed_over.push(PassedOver::non_object(source, &other));
             }
             for document in parsed.documents {
@@ -614,17 +612,14 @@ fn unreadable(rendered: &Rendered, error: &InputError) -> InputError {
     )
 }
 
-/// Whether a document describes a chart, in a file of any name.
-fn is_of_chart(text: &str) -> bool {
-    ["name:", "version:"].iter().all(|key| text.lines().any(|line| line.starts_with(key)))
-}
-
 /// Notes a text that is not read: a program makes objects of it.
 fn pass_over_template(source: &Source, is_named: bool, inputs: &mut Inputs) {
     let help =
         if is_named { "; to check what it becomes: helm template CHART | memgate check -" } else { "" };
     let name = source.name();
-    inputs.skipped.push(format!("{name} (a template; only documents without such lines are read{help})"));
+    if is_named || Ours::new(&inputs.snapshot.settings).is_in(source.text()) {
+        inputs.skipped.push(format!("{name} (a template; only documents without such lines are read{help})"));
+    }
     add_anything(&mut inputs.snapshot, None);
 }
 
@@ -639,15 +634,6 @@ fn is_template(source: &Arc<Source>) -> bool {
         lines.any(is_of_template).then_some(())
     };
     each_value(source).find_map(Result::err).and_then(is_at_such).is_some()
-}
-
-/// Whether a text has a line with the key of an object's version or kind.
-fn names_an_object(text: &str) -> bool {
-    text.lines().any(|line| {
-        let line = line.trim_start_matches(['\u{feff}', ' ', '-', '{', '"', '\'']);
-        let key = line.split(':').next().filter(|key| key.len() < line.len()).unwrap_or_default();
-        ["apiVersion", "kind"].contains(&key.trim_end_matches([' ', '"', '\'']))
-    })
 }
 
 #[cfg(test)]

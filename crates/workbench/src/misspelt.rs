@@ -74,6 +74,14 @@ pub(crate) fn may_be_checked(group: &str, kind: &str) -> bool {
     checked_kinds().any(|known| known.kind == kind || !group.is_empty() && known.group == group)
 }
 
+/// Whether an object is likely one of a platform or a policy although its group or its kind is not known: the other one is
+/// theirs, or the kind is nearly so.
+pub(crate) fn is_likely_ours(group: &str, kind: &str) -> bool {
+    let ours = || checked_kinds().filter(|known| !BUILTIN_GROUPS.contains(&known.group));
+    ours().any(|known| known.group == group || known.kind == kind)
+        || nearest(kind, ours().map(|known| known.kind)).is_some()
+}
+
 /// The finding about an unknown kind that is likely a misspelt one. It denies a kind of a platform in a group that no
 /// platform has: no cluster serves it. `has_items` tells whether the object has a list `items`.
 pub(crate) fn misspelt(api_version: &str, kind: &str, has_items: bool) -> Option<Finding> {

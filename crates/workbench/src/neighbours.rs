@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::paths::normal;
 use crate::texts::{DEFAULT_MAX_BYTES, file};
+use memgate_model::makers::Makers;
 use memgate_model::object::Reference;
 
 /// The number of the plain manifests among the units.
@@ -25,6 +26,8 @@ pub(crate) struct Neighbours {
     /// The files of plain manifests whose objects a kustomization may give another namespace.
     listed: BTreeMap<(String, String), PathBuf>,
     parts: Vec<Parts>,
+    /// What may make other objects, by units.
+    may_make: Vec<Makers>,
     /// The namespaces of units that were not built.
     unknown: BTreeSet<String>,
     /// The files of what is not built since it has nothing of ours, with the namespaces of their kustomizations.
@@ -58,6 +61,11 @@ impl Neighbours {
         self.parts.push((files, directories));
     }
 
+    /// Adds what may make other objects in the last unit.
+    pub(crate) fn add_makers(&mut self, makers: Makers) {
+        self.may_make.push(makers);
+    }
+
     /// Adds an object of the last unit, which stands in this file.
     pub(crate) fn add(&mut self, object: Reference, file: &str) {
         let number = self.parts.len().saturating_sub(1);
@@ -81,7 +89,14 @@ impl Neighbours {
 
     /// Where an object is that a unit lacks.
     pub(crate) fn find(&self, number: usize, missing: &Reference) -> Option<Elsewhere> {
-        self.find_by_name(number, missing.kind.kind, &missing.namespace, &missing.name)
+        let Reference { kind, namespace, name } = missing;
+        let may_make = |(other, makers): (usize, &Makers)| {
+            other != number && self.are_apart(number, other) && makers.find(namespace, name).is_some()
+        };
+        self.find_by_name(number, kind.kind, namespace, name).or_else(|| {
+            let is_unknown = kind.group.is_empty() && self.may_make.iter().enumerate().any(may_make);
+            is_unknown.then_some(Elsewhere::Unknown)
+        })
     }
 
     /// The same of an object of this kind, namespace and name.

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::errors::error_of;
-use crate::misspelt::{may_be_checked, misspelt};
-use crate::objects::is_object_checked;
+use crate::misspelt::{is_likely_ours, may_be_checked, misspelt};
+use crate::objects::is_ours;
+use crate::ours::Ours;
 use crate::places::{Part, name_hash};
 use crate::report::ObjectRef;
 use crate::unread_templates;
@@ -91,16 +92,31 @@ pub(crate) fn unused_state(path: &str, first: &Arc<Source>) -> Notice {
 }
 
 impl Notices {
-    /// Adds a document that is not an object.
-    pub(crate) fn not_an_object(&mut self, source: &Arc<Source>, document: &NonObject) {
-        let message = format!("this {}, so nothing is checked here", document.reason);
-        let help = if document.reason.starts_with("is a List") {
+    /// Adds a document that is not an object, if its kind or its group is ours, it is a List with something of ours, or else
+    /// in case a decision looks for a core object of its name.
+    pub(crate) fn not_an_object(&mut self, NonObject { document, reason }: &NonObject, settings: &Settings) {
+        let (value, source) = (document.value(), document.source());
+        let is_list = reason.starts_with("is a List");
+        let has_body = ["metadata", "spec"].iter().any(|field| value.get(field).is_some());
+        let is_ours = if is_list {
+            Ours::new(settings).is_in(source.slice(document.span()))
+        } else {
+            let kind = if has_body { document.kind() } else { "" };
+            is_likely_ours(document.group(), kind)
+        };
+        let help = if is_list {
             "write its objects as a list below items"
         } else {
             "write apiVersion and kind, or keep the file out of what is checked"
         };
+        let message = format!("this {reason}, so nothing is checked here");
         let finding = Finding::warn(&common::NOT_AN_OBJECT, Pointer::root(), message).help(help);
-        self.made.push(Notice::new(source, document.span, finding));
+        let notice = Notice::new(source, document.span(), finding);
+        if is_ours {
+            self.made.push(notice);
+        } else if let Some(object) = state::reference(settings, value) {
+            self.repeated.push((object, notice));
+        }
     }
 
     /// Adds a path of state whose objects no decision looks at.
@@ -182,7 +198,7 @@ impl Notices {
                 Notice { object_ref, refuses_object, ..Notice::new(document.source(), span, finding) };
             self.misspelt.push(([group, kind].map(str::to_owned), notice));
         }
-        let is_judged = is_object_checked(group, kind, document.value());
+        let is_judged = is_ours(group, kind, document.value());
         let read = state::reference(settings, document.value());
         let is_hidden = [&object_ref.namespace, &object_ref.name].iter().any(|it| is_filled_in_later(it));
         if document.name().is_empty() || is_hidden || !is_judged && read.is_none() {

@@ -17,7 +17,6 @@ use memgate_model::claim_volumes::{ClaimVolumes, add_to_pod};
 use memgate_model::edit::Edit;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::{Kind, SYSTEM_NAMESPACES};
-use memgate_model::memory_view::Role;
 use memgate_model::object::JsonText;
 use memgate_model::request::{Occasion, Operation, Request};
 use memgate_model::snapshot::Snapshot;
@@ -41,6 +40,15 @@ pub fn is_checked(group: &str, kind: &str) -> bool {
 pub(crate) fn is_object_checked(group: &str, kind: &str, object: &Value) -> bool {
     is_checked(group, kind) && has_required_annotation(group, kind, object)
         || workload::find(group, kind).is_some_and(|workload| !agent_templates(workload, object).is_empty())
+}
+
+/// Whether an object is checked, and of a pod or workload whether it is that of an agent.
+pub(crate) fn is_ours(group: &str, kind: &str, object: &Value) -> bool {
+    let is_pod = group.is_empty() && kind == "Pod";
+    match workload::find(group, kind) {
+        Some(workload) => workload.templates_in(object).iter().any(|(_, template)| is_of_agent(template)),
+        None => is_object_checked(group, kind, object) && (!is_pod || is_of_agent(object)),
+    }
 }
 
 /// The pod templates of a workload; of kinds that the webhooks do not know only those of agents.
@@ -74,26 +82,6 @@ pub(crate) fn json_to_check(document: &Document) -> serde_json::Result<Option<Ar
         return Ok(None);
     }
     Ok(Some(Arc::new(JsonText(serde_json::to_string(value)?.into()))))
-}
-
-/// The kinds that are checked, in a sentence of three lines.
-pub fn checked_kinds() -> String {
-    let all = || memgate_platforms::ALL.into_iter();
-    let viewed = all().flat_map(|family| family.views.kinds).filter(|(_, role)| *role == Role::Memory);
-    let memories: BTreeSet<&str> = viewed.map(|(kind, _)| kind.kind).collect();
-    let validated: BTreeSet<&str> =
-        all().flat_map(|family| family.kinds.validated).map(|kind| kind.kind).collect();
-    let referrers: Vec<&str> = validated.difference(&memories).copied().collect();
-    let memories: Vec<&str> = memories.into_iter().collect();
-    let workloads: Vec<&str> = workload::built_in().map(|workload| workload.kind).collect();
-    format!(
-        "memory resources ({}),\n    what refers to them ({}),\n    pods, workloads ({}), and {} other kinds \
-         that make pods",
-        memories.join(", "),
-        referrers.join(", "),
-        workloads.join(", "),
-        workload::ALL.len() - workloads.len(),
-    )
 }
 
 /// The state in which kinds of which the inputs hold no object are unknown.
@@ -432,6 +420,12 @@ impl UndecidedObject {
             read_pod: None,
             cancelled: None,
         }
+    }
+
+    /// Whether the pod that is decided about is that of an agent.
+    pub(crate) fn is_of_agent(&self) -> bool {
+        let pod = self.object.template.as_deref().map_or(self.manifest(), |template| &template.pod);
+        serde_json::from_str(pod).is_ok_and(|pod| is_of_agent(&pod))
     }
 
     /// The JSON of the manifest.

@@ -5,8 +5,8 @@ use crate::inputs::Inputs;
 use crate::judge::Checked;
 use crate::judged_by::Changes;
 use crate::map_verdicts::judge;
-use crate::objects::checked_kinds;
-use crate::passed_over::{Why, counts};
+use crate::misspelt::is_likely_ours;
+use crate::passed_over::{PassedOver as Skipped, Why, counts};
 use crate::paths::PROJECT_FILE;
 use crate::place::table;
 use crate::report::{ObjectRef, Page, PassedOver, Report, counted, plain};
@@ -15,6 +15,9 @@ use memgate_core::state::cluster_snapshot::Assumed;
 use memgate_model::finding::{Cause, Code, Severity};
 use memgate_platforms::common;
 use memgate_platforms::message::and_more;
+
+/// What the commands read, in the notes about it.
+pub const MANIFEST: &str = "manifest";
 
 /// The most units that were not built with a note of their own.
 const MAX_NOT_BUILT_IN_NOTES: usize = 10;
@@ -76,7 +79,7 @@ impl FailOn {
 
 /// The notes of a run.
 pub fn notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn) -> Vec<String> {
-    let mut notes = unread_notes(&checked.inputs, "manifest");
+    let mut notes = unread_notes(&checked.inputs, MANIFEST);
     for codes in checked.rules.unused().filter(|_| !checked.inputs.is_narrow) {
         notes.push(format!("the rule for {} in {PROJECT_FILE} fits no finding", plain(codes)));
     }
@@ -107,24 +110,41 @@ pub fn with_page<'r>(report: Report<'r>, command: &'static str, checked: &'r Che
     Report { page, ..report }
 }
 
-/// The words about inputs without an object to check: what was read, and which kinds are checked.
+/// The line about inputs without an object to check: where it looked, and what was nearest to one.
 pub fn nothing_found(checked: &Checked) -> String {
-    let seen = counts(&checked.inputs.passed_over);
-    let seen = match (checked.inputs.sources.len(), seen.as_slice()) {
-        (0, _) if !checked.inputs.not_built.is_empty() => "only what was not built".to_owned(),
-        (0, _) => "no file at all".to_owned(),
-        (1, []) => "1 file, which holds no object".to_owned(),
-        (files, []) => format!("{files} files, which hold no object"),
-        (files, seen) => format!("{} with {}", counted(files, "file"), seen.join(", ")),
+    let Inputs { sources, passed_over, not_built, empty, .. } = &checked.inputs;
+    let read = match sources.len() {
+        0 if !not_built.is_empty() => ": nothing was built".to_owned(),
+        0 if empty.is_empty() => String::new(),
+        0 => format!(": {}", no_file("manifest", &and_more(empty, MAX_UNREAD_IN_NOTE))),
+        files => format!(" in {}", counted(files, "file")),
     };
-    format!("nothing to check was found\n  looked at: {seen}\n  what counts: {}", checked_kinds())
+    let nearest = nearest(passed_over).map(|it| format!("; the nearest is {it}"));
+    plain(&format!("nothing to check was found{read}{}", nearest.unwrap_or_default())).into_owned()
+}
+
+/// What is nearest to an object to check, with its number: one that is not judged for another reason than its kind, else one of
+/// a platform's group.
+fn nearest(passed_over: &[Skipped]) -> Option<String> {
+    const OTHERS: [&str; 3] = ["other-kind", "not-an-object", "template"];
+    let is_near = |it: &&Skipped| !OTHERS.contains(&it.why.words().0);
+    let is_of_platform = |it: &&Skipped| {
+        let group =
+            it.object_ref.as_ref().and_then(|it| it.api_version.split_once('/')).map(|(group, _)| group);
+        group.is_some_and(|group| is_likely_ours(group, ""))
+    };
+    let first = || passed_over.iter().find(is_near);
+    let nearest = first().or_else(|| passed_over.iter().find(is_of_platform))?;
+    counts(passed_over.iter().filter(|it| it.title() == nearest.title())).pop()
 }
 
 /// The notes about directories and globs without a file to read, and about files in them that were passed by.
 pub fn unread_notes(inputs: &Inputs, what: &str) -> Vec<String> {
     let mut notes = Vec::new();
-    for path in &inputs.empty {
-        notes.push(format!("no {what} (*.yaml, *.yml, *.json) in {}", plain(path)));
+    // Where nothing at all was read, the error says so.
+    let is_told = inputs.sources.is_empty() && what == MANIFEST;
+    for path in inputs.empty.iter().filter(|_| !is_told) {
+        notes.push(no_file(what, path));
     }
     if !inputs.skipped.is_empty() {
         let (count, shown) =
@@ -176,6 +196,11 @@ pub fn unread_notes(inputs: &Inputs, what: &str) -> Vec<String> {
     }
     notes.extend(inputs.assumed.iter().flat_map(assumed_notes));
     notes
+}
+
+/// The words about paths without a file to read.
+fn no_file(what: &str, paths: &str) -> String {
+    format!("no {what} (*.yaml, *.yml, *.json) in {}", plain(paths))
 }
 
 /// What looked as if it was to be checked: all but what memgate never judges, and documents that are not objects. Those

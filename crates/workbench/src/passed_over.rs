@@ -88,7 +88,7 @@ impl PassedOver {
     /// A document that is not an object.
     pub fn non_object(source: &Arc<Source>, document: &NonObject) -> Self {
         let (source, why) = (Arc::clone(source), Why::NotAnObject(document.reason));
-        Self { source, span: document.span, object_ref: None, why }
+        Self { source, span: document.document.span(), object_ref: None, why }
     }
 
     /// A text from which a program makes manifests.
@@ -108,7 +108,7 @@ impl PassedOver {
     }
 
     /// The title under which it is counted: its kind, and the reason unless the kind is the reason.
-    fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         let kind = self.object_ref.as_ref().map_or("a document", |object_ref| &object_ref.kind);
         match self.why {
             Why::OtherKind => kind.to_owned(),
@@ -118,7 +118,7 @@ impl PassedOver {
 }
 
 /// The number of each kind that was passed over: `ConfigMap (2)`.
-pub fn counts(passed_over: &[PassedOver]) -> Vec<String> {
+pub fn counts<'p>(passed_over: impl IntoIterator<Item = &'p PassedOver>) -> Vec<String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for passed_over in passed_over {
         *counts.entry(passed_over.title()).or_default() += 1;

@@ -29,7 +29,11 @@ pub fn report(checked: &Checked) -> Report<'_> {
     let mut unknown: Vec<String> = decided
         .iter()
         .flat_map(|decided| &decided.unknown)
-        .map(|it| object_ref(it.clone()).title())
+        .map(|it| (checked.inputs.makers.get(it), object_ref(it.clone()).title()))
+        .map(|(maker, title)| match maker {
+            Some(maker) => format!("{title} ({maker} may make it)"),
+            None => title,
+        })
         .collect();
     unknown.sort();
     unknown.dedup();

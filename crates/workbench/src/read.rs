@@ -1,7 +1,7 @@
 //! Reads the sources at paths: files, directories, globs and standard input.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,9 +9,10 @@ use std::sync::Arc;
 use crate::exclude::Exclude;
 use crate::inputs::Inputs;
 use crate::layout::Layout;
+use crate::ours::Ours;
 use crate::paths::normal;
 use crate::plan::{OpenFile, Plan};
-use crate::texts::{file, source};
+use crate::texts::{file, may_be_manifest, source};
 use crate::walk::{Item, Walked};
 use memgate_core::state::empty;
 use memgate_manifest::error::Error;
@@ -147,9 +148,14 @@ impl Reader<'_, '_> {
             Item::Named(path) if self.keeps_parts && self.found.layout.is_input(&path) => {
                 self.inputs.errors.push(Error::of_input(path.to_string_lossy(), NOT_BUILT));
             }
-            Item::Named(path) | Item::Found(path) => self.file(&path),
+            Item::Named(path) => self.file(&path, true),
+            Item::Found(path) => self.file(&path, false),
             Item::Unread(path, reason) => {
-                self.inputs.skipped.push(format!("{} ({reason})", path.display()));
+                let is_ours = |text: Source| Ours::new(&self.plan.settings).is_in(text.text());
+                // What a link leads to is not known.
+                if path.is_symlink() || file(&path, self.plan.max_bytes).is_ok_and(is_ours) {
+                    self.inputs.skipped.push(format!("{} ({reason})", path.display()));
+                }
             }
             Item::Error(error) => self.inputs.errors.push(error),
         }
@@ -178,7 +184,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn file(&mut self, path: &Path) {
+    fn file(&mut self, path: &Path, is_named: bool) {
         let real = without_links(path);
         let open = self.open.get(&real).map(|it| it.file);
         let values = self.plan.builder.iter().flat_map(|builder| &builder.values);
@@ -200,6 +206,12 @@ impl Reader<'_, '_> {
             (None, Some(text)) => Some(Ok(Source::new(name, text.as_str()))),
             (None, None) => Some(file(path, self.plan.max_bytes)),
         };
+        if !is_named
+            && matches!(text, Some(Err(_)))
+            && File::open(path).is_ok_and(|file| !may_be_manifest(file))
+        {
+            return;
+        }
         self.add(text, is_part);
     }
 

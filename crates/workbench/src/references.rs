@@ -324,11 +324,14 @@ impl Reader<'_> {
     fn presence(&self, kinds: &[&'static str], named: &Named<'_>) -> Presence {
         let Named { namespace, name, .. } = *named;
         let is_here = |kind: &&str| self.all.has(&Target::new(kind, namespace, name));
-        let of_kinds = state_kinds(&self.snapshot.settings.families).filter(|it| kinds.contains(&it.kind));
-        let states: Vec<_> = of_kinds.filter_map(|kind| self.snapshot.kind(kind)).collect();
-        if kinds.iter().any(is_here) || states.iter().any(|state| state.is_made(namespace, name)) {
+        let of_kinds = || state_kinds(&self.snapshot.settings.families).filter(|it| kinds.contains(&it.kind));
+        let is_made = |kind| self.snapshot.maker_of(kind, namespace, name).is_some();
+        if kinds.iter().any(is_here) || of_kinds().any(is_made) {
             Presence::Found
-        } else if states.iter().any(|state| state.may_be_made(namespace, name)) {
+        } else if of_kinds()
+            .filter_map(|kind| self.snapshot.kind(kind))
+            .any(|it| it.lacks_some_in(Some(namespace)))
+        {
             Presence::Unknown
         } else {
             Presence::Missing

@@ -1,7 +1,7 @@
 //! Reads bytes as sources, up to a limit, and refuses bytes that are not text.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use crate::paths::leads_out;
@@ -62,6 +62,34 @@ pub(crate) fn bounded(reader: impl Read, max_bytes: usize) -> io::Result<Vec<u8>
     Ok(bytes)
 }
 
+/// Whether a text may be a manifest: a line of it begins with `apiVersion`, in quotes or not, or has that as a key in braces.
+/// Bytes that are no text count too, and so does UTF-16.
+pub(crate) fn may_be_manifest(reader: impl Read) -> bool {
+    const KEY: &[u8] = b"apiVersion";
+    // How many bytes of the key were read, while it may stand here.
+    let (mut matched, mut is_in_braces) = (Some(0), false);
+    for byte in BufReader::new(reader).bytes().map_while(Result::ok).filter(|byte| *byte != 0) {
+        matched = match (byte, matched) {
+            (b'\n' | b'\r', _) => {
+                is_in_braces = false;
+                Some(0)
+            }
+            (_, Some(count)) if KEY.get(count) == Some(&byte) => Some(count + 1),
+            (b' ' | b'\t' | b'-' | b'?' | b'[' | b'"' | b'\'' | 0x80.., Some(0)) => Some(0),
+            (b'{', Some(0)) => {
+                is_in_braces = true;
+                Some(0)
+            }
+            (b'{' | b',', _) if is_in_braces => Some(0),
+            _ => None,
+        };
+        if matched == Some(KEY.len()) {
+            return true;
+        }
+    }
+    false
+}
+
 fn size(bytes: usize) -> String {
     const MIB: usize = 1 << 20;
     if bytes >= MIB && bytes.is_multiple_of(MIB) {
@@ -98,6 +126,27 @@ mod tests {
         assert_eq!(endless.to_string(), "big.yaml: larger than 2 MiB; is this a manifest?");
         assert_eq!(error(b"12345", 4), "x: larger than 4 bytes; is this a manifest?");
         assert!(source("x", Ok(&b"1234"[..]), 4).is_ok());
+    }
+
+    #[test]
+    fn knows_what_may_be_a_manifest() {
+        let wide: Vec<u8> = "apiVersion: v1".bytes().flat_map(|byte| [byte, 0]).collect();
+        for text in [
+            &b"apiVersion: v1\nkind: [\n"[..],
+            b"a: 1\r---\r  - \"apiVersion\": v1",
+            b"\xef\xbb\xbfapiVersion: caf\xe9",
+            b"{\"kind\": \"A\", \"apiVersion\": 1",
+            b"[{'apiVersion': v1",
+            &[&b"\xff\xfe"[..], &wide].concat(),
+        ] {
+            assert!(may_be_manifest(text), "{text:?}");
+        }
+        for text in [
+            "", "kind: A\n", "api\nVersion: v1\n", "a: {apiVersion: v1\n", "# apiVersion: v1\n",
+            "{a, b apiVersion",
+        ] {
+            assert!(!may_be_manifest(text.as_bytes()), "{text}");
+        }
     }
 
     #[test]

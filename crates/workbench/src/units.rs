@@ -26,11 +26,12 @@ use crate::releases::{Release, Releases};
 use crate::rendered::Rendered;
 use crate::tools::Tools;
 use crate::unit::{NotBuilt, Unit};
-use memgate_core::state::makers::{Installation, installations};
+use memgate_core::state::makers::{Installation, add_maker, installations};
 use memgate_core::state::reference;
 use memgate_manifest::document::{Document, parse_parts};
 use memgate_manifest::error::Error as InputError;
 use memgate_manifest::source::Source;
+use memgate_model::makers::Makers;
 use memgate_model::settings::Settings;
 use memgate_primitives::pointer::Pointer;
 
@@ -66,12 +67,15 @@ impl Units {
             if self.all.is_empty() {
                 break;
             }
+            let mut makers = Makers::default();
             for document in sources.iter().flat_map(parse_parts).flat_map(|parsed| parsed.documents) {
                 let document = unit.in_its_namespace(document);
+                add_maker(&mut makers, settings, document.value());
                 if let Some(object) = reference(settings, document.value()) {
                     all.add(object, document.source().name());
                 }
             }
+            all.add_makers(makers);
         }
         all
     }

@@ -126,10 +126,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     if has_memory {
         write_map(&map, &output, terminal)?;
     } else if errors.is_empty() {
-        terminal.note(
-            "error: nothing to map was found\n  \
-             what counts: memory resources, and agents and pods that refer to one",
-        );
+        terminal.note("error: nothing to map was found: no memory resource, and nothing that refers to one");
     }
     Ok(ExitStatus::of(!errors.is_empty(), false, !has_memory))
 }

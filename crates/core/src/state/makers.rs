@@ -1,5 +1,5 @@
-//! Objects from which a controller or a tool makes Secrets, `ConfigMaps` and Services. What they make is unknown in
-//! files: neither missing nor present.
+//! Objects of which a controller or a tool may make Secrets, `ConfigMaps` and Services. Whether these are there is unknown in
+//! files.
 
 mod installers;
 
@@ -7,114 +7,119 @@ pub use installers::{Installation, applications, installations};
 
 use super::group_and_kind;
 use memgate_manifest::later::is_filled_in_later;
-use memgate_model::kind::{Kind, NAMESPACE, SECRET};
-use memgate_model::object::{DEFAULT_NAMESPACE, Reference};
+use memgate_model::family::Family;
+use memgate_model::kind::{Kind, NAMESPACE};
+use memgate_model::makers::Makers;
+use memgate_model::object::Reference;
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
 use memgate_model::tree::Tree;
+use memgate_model::workload;
 use serde_json::Value;
 
-/// The makers of Secrets: group, kind, and the place of each Secret's name. In a place, `*` stands for each entry of a
-/// list. Without a value there, the Secret has the name of its maker.
-const OF_SECRETS: [(&str, &str, &str); 14] = [
-    ("bitnami.com", "SealedSecret", "spec/template/metadata/name"),
-    ("cert-manager.io", "Certificate", "spec/secretName"),
-    ("external-secrets.io", "ExternalSecret", "spec/target/name"),
-    ("isindir.github.com", "SopsSecret", "spec/secretTemplates/*/name"),
-    ("kubernetes-client.io", "ExternalSecret", ""),
-    ("onepassword.com", "OnePasswordItem", ""),
-    ("redhatcop.redhat.io", "VaultSecret", "spec/output/name"),
-    ("ricoberger.de", "VaultSecret", ""),
-    ("secrets-store.csi.x-k8s.io", "SecretProviderClass", "spec/secretObjects/*/secretName"),
-    ("secrets.doppler.com", "DopplerSecret", "spec/managedSecret/name"),
-    ("secrets.hashicorp.com", "VaultDynamicSecret", "spec/destination/name"),
-    ("secrets.hashicorp.com", "VaultPKISecret", "spec/destination/name"),
-    ("secrets.hashicorp.com", "VaultStaticSecret", "spec/destination/name"),
-    ("secrets.infisical.com", "InfisicalSecret", "spec/managedSecretReference/secretName"),
-];
+/// Words that begin in a key of an annotation which lets a controller copy an object elsewhere.
+const COPIES: [&str; 6] = ["clone", "copy", "mirror", "propagat", "reflect", "replicat"];
 
-/// Notes what an object makes. Returns whether it makes any.
-pub(super) fn add(snapshot: &mut Snapshot, (group, kind): (&str, &str), value: &Value) -> bool {
-    if let Some(installations) = installations(&snapshot.settings, value) {
-        for Installation { namespace, .. } in installations {
-            add_anything(snapshot, namespace.as_deref());
-        }
-        return true;
+/// Notes what an object installs. Returns whether it installs anything.
+pub(super) fn add_installed(snapshot: &mut Snapshot, value: &Value) -> bool {
+    let Some(installations) = installations(&snapshot.settings, value) else { return false };
+    for Installation { namespace, .. } in installations {
+        add_anything(snapshot, namespace.as_deref());
     }
-    if (group, kind) == ("external-secrets.io", "ClusterExternalSecret") {
-        add_of_cluster(snapshot, value);
-        return true;
-    }
-    let Some((namespace, names)) = secrets(&snapshot.settings, (group, kind), value) else { return false };
-    add_made(snapshot, &namespace, &names);
     true
 }
 
-/// The names of the Secrets that an object makes, with their namespace; `None` for one of another kind.
-fn secrets<'v>(
-    settings: &Settings,
-    (group, kind): (&str, &str),
-    value: &'v Value,
-) -> Option<(String, Vec<&'v str>)> {
-    let (.., place) = OF_SECRETS.into_iter().find(|row| (row.0, row.1) == (group, kind))?;
-    let own = |field: &str| texts(value, &format!("metadata/{field}")).pop();
-    let given = own("namespace").map(str::to_owned).or_else(|| settings.namespace.clone());
-    let mut names = texts(value, place);
-    if names.is_empty() {
-        names.extend(own("name"));
+/// Notes what an object may make. Returns whether that may be anything that it says.
+pub fn add_maker(makers: &mut Makers, settings: &Settings, value: &Value) -> bool {
+    let (group, kind) = group_and_kind(value);
+    if group.is_empty() {
+        add_annotated(makers, kind, value);
     }
-    Some((given.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned()), names))
+    if !is_of_others(settings, group) || workload::find(group, kind).is_some() {
+        return false;
+    }
+    let own = |field| Some(text(value, field)).filter(|text| !is_filled_in_later(text)).unwrap_or_default();
+    let (namespace, name) = (own("/metadata/namespace"), own("/metadata/name"));
+    let mut says = Vec::new();
+    scalars(value, &mut says);
+    makers.add((namespace, name), &format!("{kind} \"{name}\""), says);
+    true
 }
 
-/// The objects that an object of a file makes, as far as their names are known: Secrets, and the agents of a platform.
+/// Whether a group is neither built in, nor that of a platform, nor memgate's own.
+fn is_of_others(settings: &Settings, group: &str) -> bool {
+    let is_of = |family: &&Family| {
+        let mut validated = family.kinds.validated.iter();
+        validated.any(|kind| kind.group == group) || family.other_kinds().any(|(other, _)| other == group)
+    };
+    let is_built_in = !group.contains('.') || group.ends_with(".k8s.io") || is_below(group, "memgate.dev");
+    !is_built_in && !memgate_platforms::ALL.iter().chain(&settings.families).any(is_of)
+}
+
+/// Notes what the annotations of an object of Kubernetes itself let others make of it: of a Service its certificate, of a Secret
+/// its copies, in a Namespace what it inherits. Pods and workloads only read.
+fn add_annotated(makers: &mut Makers, kind: &str, value: &Value) {
+    let (is_namespace, name) = (kind == NAMESPACE.kind, text(value, "/metadata/name"));
+    let namespace = if is_namespace { name } else { text(value, "/metadata/namespace") };
+    let fields =
+        ["/metadata/annotations", "/metadata/labels"].into_iter().take(1 + usize::from(is_namespace));
+    let maps = fields.filter_map(|field| value.pointer(field)?.as_object());
+    let is_of_kubernetes = |domain: &str| ["kubernetes.io", "k8s.io"].iter().any(|it| is_below(domain, it));
+    let is_others = |key: &str| key.split_once('/').is_some_and(|(domain, _)| !is_of_kubernetes(domain));
+    let others: Vec<_> = maps.flatten().filter(|(key, _)| is_others(key)).collect();
+    if others.is_empty() || namespace.is_empty() || kind == "Pod" {
+        return;
+    }
+    let says = others.iter().flat_map(|(key, value)| [Some(key.as_str()), value.as_str()]).flatten();
+    let title = format!("{kind} \"{name}\"");
+    makers.add((namespace, ""), &title, says);
+    let copies = |key: &str| key.ends_with("/sync") || COPIES.iter().any(|word| key.contains(word));
+    if others.iter().any(|(key, _)| copies(&key.to_ascii_lowercase())) {
+        makers.add(("", ""), &title, [name]);
+    }
+}
+
+/// Whether a domain is this one or below it.
+fn is_below(domain: &str, of: &str) -> bool {
+    domain.strip_suffix(of).is_some_and(|before| before.is_empty() || before.ends_with('.'))
+}
+
+/// The texts and keys in a value. The recursion is bounded: a value is at most 100 levels deep.
+fn scalars<'v>(value: &'v Value, all: &mut Vec<&'v str>) {
+    match value {
+        Value::String(text) => all.push(text),
+        Value::Array(items) => items.iter().for_each(|item| scalars(item, all)),
+        Value::Object(fields) => fields.iter().for_each(|(key, value)| {
+            all.push(key);
+            scalars(value, all);
+        }),
+        _ => {}
+    }
+}
+
+/// The agents of a platform that an object of a file makes.
 ///
 /// # Errors
 /// When a number that is read is beyond what a double can hold.
 pub fn made(settings: &Settings, value: &Value) -> serde_json::Result<Vec<Reference>> {
     let (group, kind) = group_and_kind(value);
-    let reference = |kind, namespace: &str, name: &str| {
-        let (namespace, name) = (namespace.to_owned(), name.to_owned());
-        Reference { kind, namespace, name }
-    };
-    let (home, names) = secrets(settings, (group, kind), value).unwrap_or_default();
-    let mut made: Vec<_> = names.iter().map(|name| reference(&SECRET, &home, name)).collect();
+    let mut made = Vec::new();
     let agents = settings.families.iter().filter_map(|family| family.pods.made_agents.as_ref());
     for agents in agents {
         if let Some(by) = agents.by.iter().find(|by| by.is(group, kind))
             && let Some(Reference { namespace, name, .. }) = super::reference(settings, value)
         {
             let tree = Tree::parse(&value.to_string(), &by.schema)?;
-            made.extend((agents.names)(&name, &tree).iter().map(|it| reference(agents.kind, &namespace, it)));
+            let names = (agents.names)(&name, &tree).into_iter();
+            made.extend(names.map(|name| Reference {
+                kind: agents.kind,
+                namespace: namespace.clone(),
+                name,
+            }));
         }
     }
     made.retain(|it| !is_filled_in_later(&it.namespace) && !is_filled_in_later(&it.name));
     Ok(made)
-}
-
-/// Notes the Secrets that a `ClusterExternalSecret` makes in the namespaces that it lists, or in any.
-fn add_of_cluster(snapshot: &mut Snapshot, value: &Value) {
-    let places = ["spec/externalSecretSpec/target/name", "spec/externalSecretName", "metadata/name"];
-    let names = places.iter().map(|place| texts(value, place)).find(|names| !names.is_empty());
-    let selects = ["namespaceSelector", "namespaceSelectors"];
-    let is_listed = selects.iter().all(|field| value.pointer(&format!("/spec/{field}")).is_none());
-    let listed = Some(texts(value, "spec/namespaces/*")).filter(|listed| is_listed && !listed.is_empty());
-    for namespace in listed.unwrap_or_else(|| vec![""]) {
-        add_made(snapshot, namespace, names.as_deref().unwrap_or_default());
-    }
-}
-
-/// Notes the Secrets with these names in a namespace; in each if it is empty. A later step may say the name or the
-/// namespace.
-fn add_made(snapshot: &mut Snapshot, namespace: &str, names: &[&str]) {
-    let secrets = snapshot.kind_mut(&SECRET);
-    let namespace = if is_filled_in_later(namespace) { "" } else { namespace };
-    for name in names {
-        match is_filled_in_later(name) {
-            false => secrets.insert_made(namespace, name),
-            true if namespace.is_empty() => secrets.lacks_some = true,
-            true => secrets.insert_lacking(namespace),
-        }
-    }
 }
 
 /// Makes every Secret, `ConfigMap`, Service and claim of a namespace unknown that is not in the state, of every namespace for
@@ -130,14 +135,7 @@ pub fn add_anything(snapshot: &mut Snapshot, namespace: Option<&str>) {
     }
 }
 
-/// The texts at a place.
-fn texts<'v>(value: &'v Value, place: &str) -> Vec<&'v str> {
-    let mut values = vec![value];
-    for key in place.split('/') {
-        values = match key {
-            "*" => values.into_iter().filter_map(Value::as_array).flatten().collect(),
-            key => values.into_iter().filter_map(|value| value.get(key)).collect(),
-        };
-    }
-    values.into_iter().filter_map(Value::as_str).filter(|text| !text.is_empty()).collect()
+/// The text at a pointer; empty if there is none.
+fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }

@@ -184,7 +184,10 @@ fn takes_lists_apart_also_nested_and_typed_ones() {
     assert_eq!(parsed.documents[2].kind(), "Pod");
     assert_eq!(texts_at(&parsed.documents[1], "/metadata/name").1, "\"b\"");
     assert_eq!(parsed.non_objects.len(), 1);
-    assert_eq!((parsed.non_objects[0].reason, parsed.non_objects[0].span.line), ("is a single value", 5));
+    assert_eq!(
+        (parsed.non_objects[0].reason, parsed.non_objects[0].document.span().line),
+        ("is a single value", 5)
+    );
     let empty =
         read("apiVersion: v1\nkind: List\nitems: []\n---\napiVersion: v1\nkind: PodList\nitems: null\n");
     assert!(empty.documents.is_empty() && empty.non_objects.is_empty());

@@ -77,7 +77,7 @@ fn a_large_list_of_json_is_read_item_by_item() {
             let (index, prefix) = (it.place().index(), it.place().prefix());
             (it.value().clone(), it.span().start - skipped, caret.end - skipped, prefix, index)
         };
-        let others = non_objects.iter().map(|it| (it.span.start - skipped, it.reason));
+        let others = non_objects.iter().map(|it| (it.document.span().start - skipped, it.reason));
         (documents.iter().map(place).collect::<Vec<_>>(), others.collect::<Vec<_>>())
     };
     let (documents, non_objects) = found(&text, 0);

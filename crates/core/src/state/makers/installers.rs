@@ -7,10 +7,15 @@ use memgate_model::object::DEFAULT_NAMESPACE;
 use memgate_model::settings::Settings;
 use serde_json::Value;
 
-use super::texts;
+use super::text;
 
 /// The most elements of a list that are filled in. Of more, none is known.
 const MOST_ELEMENTS: usize = 1000;
+
+/// The text at a pointer, if there is one.
+fn given<'v>(value: &'v Value, pointer: &str) -> Option<&'v str> {
+    Some(text(value, pointer)).filter(|text| !text.is_empty())
+}
 
 /// Something that an object installs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,10 +31,10 @@ pub struct Installation {
 pub fn installations(settings: &Settings, value: &Value) -> Option<BTreeSet<Installation>> {
     let spec = value.get("spec").unwrap_or(&Value::Null);
     let own = || {
-        let own = texts(value, "metadata/namespace").pop().or(settings.namespace.as_deref());
+        let own = given(value, "/metadata/namespace").or(settings.namespace.as_deref());
         Some(own.unwrap_or(DEFAULT_NAMESPACE))
     };
-    let target = texts(spec, "targetNamespace").pop();
+    let target = given(spec, "/targetNamespace");
     let one = |path: Option<&str>, namespace: Option<&str>| BTreeSet::from([installation(path, namespace)]);
     Some(match super::super::group_and_kind(value) {
         ("argoproj.io", "Application") => of_application(spec).collect(),
@@ -40,15 +45,15 @@ pub fn installations(settings: &Settings, value: &Value) -> Option<BTreeSet<Inst
         ("helm.cattle.io", "HelmChart") => one(None, target.or_else(own)),
         ("helm.toolkit.fluxcd.io", "HelmRelease") => {
             let chart = spec.pointer("/chart/spec").unwrap_or(&Value::Null);
-            let is_in_git = texts(chart, "sourceRef/kind") == ["GitRepository"];
-            one(texts(chart, "chart").pop().filter(|_| is_in_git), target.or_else(own))
+            let is_in_git = text(chart, "/sourceRef/kind") == "GitRepository";
+            one(given(chart, "/chart").filter(|_| is_in_git), target.or_else(own))
         }
-        ("kustomize.config.k8s.io", "Kustomization") => one(None, texts(value, "namespace").pop()),
+        ("kustomize.config.k8s.io", "Kustomization") => one(None, given(value, "/namespace")),
         ("kustomize.toolkit.fluxcd.io", "Kustomization") => {
-            let path = texts(spec, "path").pop().unwrap_or(".");
+            let path = given(spec, "/path").unwrap_or(".");
             // The root of an artifact is not that of the repository.
             let is_root = path.chars().all(|it| ['.', '/'].contains(&it));
-            let is_artifact = texts(spec, "sourceRef/kind").first().is_some_and(|it| *it != "GitRepository");
+            let is_artifact = given(spec, "/sourceRef/kind").is_some_and(|it| it != "GitRepository");
             one(Some(path).filter(|_| !(is_root && is_artifact)), target)
         }
         _ => return None,
@@ -64,7 +69,7 @@ fn installation(path: Option<&str>, namespace: Option<&str>) -> Installation {
 
 /// What the `spec` of an Application installs, one of each source with files of its own.
 fn of_application(spec: &Value) -> impl Iterator<Item = Installation> + use<'_> {
-    let namespace = texts(spec, "destination/namespace").pop();
+    let namespace = given(spec, "/destination/namespace");
     let several = spec.get("sources").and_then(Value::as_array).filter(|sources| !sources.is_empty());
     let sources =
         several.map_or_else(|| spec.get("source").map(std::slice::from_ref), |it| Some(it.as_slice()));
@@ -74,8 +79,8 @@ fn of_application(spec: &Value) -> impl Iterator<Item = Installation> + use<'_> 
         source.get("ref").is_none() || ["path", "chart"].iter().any(|it| source.get(it).is_some())
     };
     sources.filter(installs).map(move |source| {
-        let is_chart = !texts(source, "chart").is_empty();
-        installation(texts(source, "path").pop().filter(|_| !is_chart), namespace)
+        let is_chart = given(source, "/chart").is_some();
+        installation(given(source, "/path").filter(|_| !is_chart), namespace)
     })
 }
 

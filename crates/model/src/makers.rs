@@ -1,0 +1,154 @@
+//! The objects among files that may make others: those of no built-in group and no platform. Nothing is known of what they do, so
+//! an object whose name one of them says is neither missing nor there.
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::sync::Arc;
+
+use crate::kind::{Kind, NAMESPACE};
+use crate::object::KindState;
+use crate::object::index::BY_NAME;
+
+/// So many words of a name are looked at.
+const MOST_WORDS: usize = 32;
+
+/// Makers by their own names and by the words in them.
+#[derive(Debug, Clone, Default)]
+pub struct Makers {
+    /// What they are, for messages: `Cluster "pg"`.
+    titles: Vec<Arc<str>>,
+    /// The number of a maker by the hash of its namespace and its name.
+    named: BTreeMap<u64, usize>,
+    /// By the hash of its namespace and of a word that it says. Hashes, since a file can have very many words.
+    says: BTreeMap<u64, usize>,
+}
+
+impl Makers {
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.titles.is_empty()
+    }
+
+    /// Adds a maker with its name, which may be empty, and with what it says. Without a namespace it may make objects in any.
+    pub fn add<'t>(
+        &mut self,
+        (namespace, name): (&str, &str),
+        title: &str,
+        texts: impl IntoIterator<Item = &'t str>,
+    ) {
+        let number = self.titles.len();
+        self.titles.push(title.into());
+        if !name.is_empty() {
+            self.named.entry(key(namespace, name)).or_insert(number);
+        }
+        for word in texts.into_iter().flat_map(words) {
+            self.says.entry(key(namespace, word)).or_insert(number);
+        }
+    }
+
+    /// What may make an object that is not there, whose kind has this state, or bring one of its name here from another namespace.
+    /// Only kinds of the core are made by others of which nothing is known.
+    pub fn of(&self, state: &KindState, kind: &Kind, (namespace, name): (&str, &str)) -> Option<&Arc<str>> {
+        if self.is_empty() || !kind.group.is_empty() || *kind == NAMESPACE {
+            return None;
+        }
+        let others = || state.find(&BY_NAME, name);
+        let linked = || others().find_map(|other| self.link(namespace, &other.namespace));
+        self.find(namespace, name).or_else(linked)
+    }
+
+    /// What may make an object of this name, if something does.
+    pub fn find(&self, namespace: &str, name: &str) -> Option<&Arc<str>> {
+        let named = || parts(name).find_map(|part| self.named.get(&key(namespace, part)));
+        let mut found = self.says.get(&key(namespace, name)).or_else(named);
+        if found.is_none() && !namespace.is_empty() {
+            return self.find("", name);
+        }
+        found.take().and_then(|number| self.titles.get(*number))
+    }
+
+    /// What may bring objects of another namespace into this one: a maker in one of them says the other one.
+    pub fn link(&self, namespace: &str, other: &str) -> Option<&Arc<str>> {
+        let says = |one: &str, other: &str| self.says.get(&key(one, other));
+        let found = says(namespace, other).or_else(|| says(other, namespace));
+        let number = found.or_else(|| self.named.get(&key(other, namespace)))?;
+        self.titles.get(*number)
+    }
+}
+
+fn key(namespace: &str, word: &str) -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one((namespace, word))
+}
+
+/// The words of a text that can be names, and what is between the dots of each: of `a-b.c.svc` it and its parts.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
+    let runs = text.split(move |c| !is_of_name(c)).map(|run| run.trim_matches(['-', '.']));
+    runs.filter(|run| !run.is_empty()).flat_map(|run| {
+        let labels = run.split('.').filter(move |label| label.len() < run.len());
+        [run].into_iter().chain(labels)
+    })
+}
+
+/// The parts of a name that begin and end with one of its words: of `pg-app` it, `pg` and `app`.
+fn parts(name: &str) -> impl Iterator<Item = &str> {
+    let is_of_word = |at: usize| name.as_bytes().get(at).is_some_and(u8::is_ascii_alphanumeric);
+    let is_start = move |at: &usize| is_of_word(*at) && !at.checked_sub(1).is_some_and(is_of_word);
+    let starts = (0..name.len()).filter(is_start).take(MOST_WORDS);
+    starts.flat_map(move |start| {
+        let is_end = move |end: &usize| is_of_word(end - 1) && !is_of_word(*end);
+        let ends = (start + 1..=name.len()).filter(is_end).take(MOST_WORDS);
+        ends.filter_map(move |end| name.get(start..end))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn makes_what_it_says_and_what_begins_with_its_name() {
+        let mut makers = Makers::default();
+        makers.add(("a", "pg"), "Cluster \"pg\"", ["to: http://cache.a.svc:80", "app-redis, \"Other\""]);
+        makers.add(("", "sync"), "Policy \"sync\"", ["copied"]);
+        for (namespace, name, expected) in [
+            ("a", "pg-app", true),
+            ("a", "app.pg.credentials", true),
+            ("a", "pg", true),
+            ("a", "cache", true),
+            ("a", "app-redis", true),
+            ("b", "copied", true),
+            ("b", "sync-of-it", true),
+            ("b", "pg-app", false),
+            ("a", "pgapp", false),
+            ("a", "redis", false),
+            ("a", "other", false),
+        ] {
+            assert_eq!(makers.find(namespace, name).is_some(), expected, "{namespace}/{name}");
+        }
+    }
+
+    #[test]
+    fn links_namespaces() {
+        let mut makers = Makers::default();
+        makers.add(("a", "tree"), "Tree \"tree\"", ["vault"]);
+        makers.add(("root", "b"), "Anchor \"b\"", []);
+        makers.add(("shared", "export"), "Export \"export\"", ["c"]);
+        for (namespace, other, expected) in [
+            ("a", "vault", true),
+            ("b", "root", true),
+            ("c", "shared", true),
+            ("a", "root", false),
+            ("vault", "b", false),
+        ] {
+            assert_eq!(makers.link(namespace, other).is_some(), expected, "{namespace} {other}");
+        }
+    }
+
+    #[test]
+    fn very_long_names_and_texts_end() {
+        let (long, mut makers) = ("a-".repeat(100_000), Makers::default());
+        makers.add(("a", &long), "A", [long.as_str(), &"a.".repeat(100_000)]);
+        assert!(makers.find("a", &long).is_none());
+    }
+}
