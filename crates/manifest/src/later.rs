@@ -1,16 +1,18 @@
-//! Scalars that a later step fills in: a variable of Flux or envsubst, a placeholder of the vault plugin, a value that
-//! SOPS has encrypted, a template, a binding of chainsaw.
+//! Scalars that a later step fills in: a variable of Flux, envsubst or Terraform, a placeholder of the vault plugin or of vals, a
+//! value that SOPS has encrypted, a template, a token, a binding of chainsaw, and what stands before a comment of ytt.
 //!
 //! What such a scalar is going to say is not known, so nothing judges its text. `$(NAME)` is not one of them: the kubelet
 //! expands it, and decisions know how.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::document::Document;
 use crate::scalar::plain;
+use crate::yaml::comments;
 use memgate_primitives::credential::is_encrypted;
 use memgate_primitives::pointer::{Path, Pointer};
 
@@ -31,6 +33,12 @@ const VAULT_PATH: &str = "avp.kubernetes.io/path";
 
 /// What Flux looks for in the labels and annotations of an object whose variables it leaves as they are.
 const SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
+
+/// The texts that a later step fills in as a pattern of ECMAScript, for JSON Schema.
+pub const FILLED_IN_LATER: &str = r"\$\{[^}]+\}|\{\{.+\}\}|<path:[^>]+>|#\{.+\}#|^\s*(\(.*\$.+\)|ENC\[.+\]|(secret)?ref\+\w+://.+|__\w+__|\$\w+)\s*$";
+
+/// The start of a comment of ytt, which says the value of its line.
+const YTT: &str = "#@";
 
 /// The start of a variable that Flux leaves in the text, without the first `$`.
 const ESCAPED: &str = "$${";
@@ -108,12 +116,13 @@ pub fn may_hold(text: &str) -> bool {
     let bytes = text.as_bytes();
     let goes_on = |at, mark| bytes.get(at..).is_some_and(|rest| rest.starts_with(mark));
     bytes.windows(2).enumerate().any(|(at, pair)| match pair {
-        b"${" | b"{{" | b"($" => true,
+        b"${" | b"{{" | b"($" | b"#@" | b"#{" | b"__" => true,
         [b'$', next] => is_of_name(*next),
         [b'(', next] if is_of_name(*next) => text.get(at..).is_some_and(is_call),
         b"av" => goes_on(at, VAULT_PATH.as_bytes()),
         b"<p" => goes_on(at, b"<path:".as_slice()),
         b"EN" => goes_on(at, b"ENC[".as_slice()),
+        b"f+" => true,
         _ => false,
     })
 }
@@ -145,7 +154,67 @@ pub fn is_filled_in_later(text: &str) -> bool {
 
 /// Whether a later step fills in this scalar without a doubt. `$NAME` may be a password.
 pub fn is_marked(text: &str) -> bool {
-    ["${", "{{", "($", "<path:", "ENC["].iter().any(|mark| text.contains(mark)) && is_filled_in_later(text)
+    ["${", "{{", "($", "<path:", "ENC[", "#{", "#@", "ref+"].iter().any(|mark| text.contains(mark))
+        && is_filled_in_later(text)
+}
+
+/// The parts of a text that a later step fills in.
+fn parts(text: &str) -> Vec<Range<usize>> {
+    const MARKS: [(&str, &str); 4] = [("${", "}"), ("{{", "}}"), ("<path:", ">"), ("#{", "}#")];
+    let (mut parts, mut at) = (Vec::new(), 0);
+    let next = |at: usize| {
+        let rest = text.get(at..)?;
+        let starts = MARKS.into_iter().filter_map(|(start, end)| Some((at + rest.find(start)?, start, end)));
+        let (from, start, end) = starts.min()?;
+        let inside = text.get(from + start.len()..)?;
+        // A default may be a variable too.
+        let mut ends = inside.match_indices(end).map(|(length, _)| length);
+        let opened = |length: usize| inside.get(..length).map_or(0, |it| it.matches(start).count());
+        let length = ends.by_ref().enumerate().find(|(closed, length)| opened(*length) <= *closed)?.1;
+        Some(from..from + start.len() + length + end.len())
+    };
+    while let Some(part) = next(at) {
+        at = part.end;
+        parts.push(part);
+    }
+    parts
+}
+
+/// A text with a word in place of each of its parts that a later step fills in.
+pub(crate) fn with_word(text: &str) -> String {
+    let parts = parts(text);
+    let starts = parts.iter().map(|part| part.end);
+    let ends = parts.iter().map(|part| part.start).chain([text.len()]);
+    let literal: Vec<&str> =
+        [0].into_iter().chain(starts).zip(ends).filter_map(|(start, end)| text.get(start..end)).collect();
+    literal.join("x")
+}
+
+/// A URL or another text with values that a later step fills in in parts, with these words in their places: this one, and a
+/// number where a port belongs. User name and password are left out where the password is filled in. `None` for a text that is
+/// filled in from its start on, and for one of another form, such as a part of a name.
+pub fn filled_with(text: &str, word: &str, port: &str) -> Option<String> {
+    let parts = parts(text);
+    let first = parts.first().filter(|first| first.start > 0)?;
+    if !text.contains("://") && !text.get(..first.start)?.contains('=') {
+        return None;
+    }
+    let (mut filled, mut end) = (String::new(), 0);
+    for part in parts {
+        filled.push_str(text.get(end..part.start)?);
+        let behind = text.get(part.end..)?;
+        let is_last = behind.is_empty() || behind.starts_with(['/', '?', '#', ',']);
+        if filled.ends_with(':') && behind.starts_with('@') {
+            let user = filled.rfind('/').map_or(0, |slash| slash + 1);
+            filled.truncate(user);
+            end = part.end + 1;
+            continue;
+        }
+        filled.push_str(if filled.ends_with(':') && is_last { port } else { word });
+        end = part.end;
+    }
+    filled.push_str(text.get(end..)?);
+    Some(filled)
 }
 
 impl Marks {
@@ -177,6 +246,10 @@ impl Marks {
                 || has("<path:", ">")
                 || self.has_vault_path && has("<", ">")
                 || has("{{", "}}")
+                || has("#{", "}#")
+                || is_all(YTT, "")
+                || is_all("__", "__") && text.len() > 4 && text.bytes().all(is_of_name)
+                || ["ref+", "secretref+"].iter().any(|start| text.starts_with(start) && text.contains("://"))
                 || !self.without_variables && (is_dollar_name(text) || Variables(text, 0).next().is_some()))
     }
 
@@ -228,7 +301,7 @@ fn is_of_text(place: &Pointer) -> bool {
 
 /// Whether a line belongs to a template: a program writes something in its place.
 pub fn is_of_template(line: &str) -> bool {
-    line.split_once("{{").is_some_and(|(_, rest)| rest.contains("}}"))
+    line.split_once("{{").is_some_and(|(_, rest)| rest.contains("}}")) || line.trim_start().starts_with(YTT)
 }
 
 /// A variable in a text: `${NAME}`, or `${NAME` with an operator.
@@ -248,7 +321,8 @@ impl<'t> Iterator for Variables<'t> {
     type Item = Variable<'t>;
 
     fn next(&mut self) -> Option<Variable<'t>> {
-        const OPERATORS: [char; 11] = [':', '=', '-', '+', '?', '#', '%', '/', '^', ',', '@'];
+        // Terraform reads fields, elements and functions in them.
+        const OPERATORS: [char; 14] = [':', '=', '-', '+', '?', '#', '%', '/', '^', ',', '@', '.', '[', '('];
         let (text, from) = (self.0, &mut self.1);
         loop {
             let start = *from + text.get(*from..)?.find("${")?;
@@ -348,6 +422,7 @@ impl Document {
         let room = 4 * self.source().slice(self.place().span()).len() + ROOM;
         let marks = Marks::of(self.value());
         let is_flux = is_flux && !marks.without_variables;
+        let open = self.fill_in_comments();
         let mut search = Search { found: Vec::new(), marks, is_flux, room, count: 0 };
         if self.value().get(SOPS).is_some_and(|it| it.get("mac").is_some()) {
             self.remove(SOPS);
@@ -370,8 +445,58 @@ impl Document {
             }
         }
         later.count += more;
+        later.count += usize::from(later.count == 0 && !open.is_empty());
+        later.first = later.first.or_else(|| open.first().and_then(Pointer::parent));
+        later.unknown.extend(open);
         later
     }
+
+    /// Puts comments of ytt, and tokens that YAML takes for a comment, in place of the values before them: those say what the
+    /// values are. Returns the places of the objects of which a line of ytt may add or remove fields.
+    fn fill_in_comments(&mut self) -> BTreeSet<Pointer> {
+        let (span, source) = (self.span(), Arc::clone(self.source()));
+        // The comment of the last value stands behind the object.
+        let behind = source.text().get(span.end..).unwrap_or_default();
+        let end = span.end + behind.lines().next().unwrap_or_default().len();
+        let text = source.text().get(span.start..end).unwrap_or_default();
+        if !text.contains(YTT) && !text.contains("#{") {
+            return BTreeSet::new();
+        }
+        let (mut values, mut open) = (Vec::new(), BTreeSet::new());
+        for (start, end) in comments(text) {
+            let (before, comment) =
+                (text.get(..start).unwrap_or_default(), text.get(start..end).unwrap_or_default().trim());
+            let is_token = comment.starts_with("#{") && comment.ends_with("}#");
+            if !comment.starts_with(YTT) && !is_token {
+                continue;
+            }
+            let line = before.rsplit('\n').next().unwrap_or_default();
+            let field = |byte: usize| self.place().field_at(span.start + byte);
+            if line.trim().is_empty() {
+                let behind = text.get(end..).unwrap_or_default();
+                let next =
+                    behind.lines().map(str::trim_start).find(|it| !it.is_empty() && !it.starts_with('#'));
+                let holder = next.map(|next| field(offset_in(text, next))).and_then(|it| it.parent());
+                open.insert(any_field(&holder.unwrap_or_else(Pointer::root)));
+            } else {
+                values.push((field(before.trim_end().len().saturating_sub(1)), comment, is_token));
+            }
+        }
+        for (pointer, comment, is_token) in values {
+            let is_one = |value: &Value| {
+                if is_token { value.is_null() } else { !value.is_object() && !value.is_array() }
+            };
+            if self.value().pointer(pointer.as_str()).is_some_and(is_one) {
+                self.set(&pointer, comment.into());
+            }
+        }
+        open
+    }
+}
+
+/// The first byte in a text of a part of it.
+fn offset_in(text: &str, part: &str) -> usize {
+    part.as_ptr().addr().saturating_sub(text.as_ptr().addr())
 }
 
 /// A scalar, or a key, that a later step fills in.
@@ -457,13 +582,23 @@ mod tests {
             " $NAME ",
             "(join('-', [$ns]))",
             "(f(x) == 'a')",
+            "#{NAME}#",
+            "a-#{n}#",
+            "__NAME__",
+            "${var.name}",
+            "${a[0].b}",
+            "${lower(var.x)}",
+            "ref+vault://a/b#/c",
+            "secretref+awsssm://a",
+            "#@ data.values.x",
         ] {
             assert!(is_filled_in_later(text), "{text}");
         }
         for text in [
             "", "$(NAME)", "a-$NAME", "$NAME-a", "$5", "$", "(60)", "{60}", "%X%", "ENC(x)", "(see f(x))",
             "(f(x)) a", "<key>", "$${NAME}", "${1}", "${}", "${NAME", "{{}}", "{{ a", "<path>", "ENC[a",
-            "(a)", "($ns) a", "echo ${A}\necho ${B}\n", "a ENC[b]", "${a b}", "${}}",
+            "(a)", "__", "____", "a __b__", "ref+", "#{}", "#{a}", "($ns) a", "echo ${A}\necho ${B}\n",
+            "a ENC[b]", "${a b}", "${}}",
         ] {
             assert!(!is_filled_in_later(text), "{text}");
         }
@@ -473,6 +608,26 @@ mod tests {
         let head = "apiVersion: v1\nkind: A\n";
         let source = Arc::new(Source::new("a.yaml", format!("{head}{text}")));
         parse(&source).documents.remove(0)
+    }
+
+    #[test]
+    fn puts_words_in_place_of_parts_of_a_text() {
+        for (text, expected) in [
+            ("postgres://u:pw@${host}/db", Some("postgres://u:pw@w/db")),
+            ("http://a:${port}/x", Some("http://a:1/x")),
+            ("http://${HOST:-a}:{{ .port }}", Some("http://w:1")),
+            ("redis://u:${pw}@h", Some("redis://h")),
+            ("redis://${u}:${pw}@h", Some("redis://h")),
+            ("redis://${u:=${v}}@h", Some("redis://w@h")),
+            ("host=${h} password=a", Some("host=w password=a")),
+            ("http://#{a}#", Some("http://w")),
+            ("${URL}/x", None),
+            ("in-${X}", None),
+            ("http://a", None),
+            ("http://a/${b", None),
+        ] {
+            assert_eq!(filled_with(text, "w", "1").as_deref(), expected, "{text}");
+        }
     }
 
     #[test]

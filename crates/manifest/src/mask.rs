@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::document::Document;
 use crate::document::embedded::Embedded;
-use crate::later::is_marked;
+use crate::later::{is_marked, with_word};
 use crate::outline::{Node, NodeId, NodeKind, Outline, Part, ScalarText, Style};
 use crate::place::{DocumentPlace, Outlines};
 use crate::scalar::{Scalar, plain};
@@ -236,7 +236,8 @@ impl Masker<'_> {
         let NodeKind::Scalar(style, text) = &node.kind else { return };
         let written = text.get(self.text);
         let is_text = *style != Style::Plain || matches!(plain(written), Scalar::Text(_));
-        if !is_text || is_shown(written) || is_marked(written) {
+        let is_later = || is_marked(written) && is_shown(&with_word(written));
+        if !is_text || is_shown(written) || is_later() {
             return;
         }
         self.spans.push(match text {

@@ -519,6 +519,7 @@ fn decide(
         let open = admit(&request, &states.open).map_err(|fault| fault_of(object, &fault))?;
         note_not_found(&mut admitted.decision.findings, &open.decision.findings);
     }
+    let literal = literal_findings(&undecided, occasion, bare_snapshot, &admitted.decision.findings);
     let says_nothing = admitted.decision.findings.is_empty() && admitted.edits.is_empty();
     if !says_nothing && (object.later.is_some() || !std::ptr::eq(snapshot, bare_snapshot)) {
         let bare = undecided.without_later().map_err(|_| admission::Error::Unreadable);
@@ -527,6 +528,10 @@ fn decide(
         let Admitted { decision, edits, .. } = &mut admitted;
         later::keep_known(&request, &states.later, (decision, edits), (&without.decision, &without.edits));
         admitted.edits.retain(|edit| !object.is_put_in(&object.in_document(&edit.pointer)));
+    }
+    admitted.decision.findings.extend(literal);
+    if !admitted.decision.allowed() && admitted.decision.reason == Reason::Valid {
+        admitted.decision.reason = Reason::Invalid;
     }
     // A whole kind has no name: why it is not known, another note says.
     let is_hidden = |it: &Reference| [&it.namespace, &it.name].into_iter().any(|it| is_filled_in_later(it));
@@ -556,6 +561,38 @@ fn decide(
     let is_judged = !decision.families.is_empty() || !decision.policies.is_empty();
     decided.is_judged = is_judged || decision.reason == Reason::Valid || !decided.allowed();
     Ok(decided)
+}
+
+/// The findings about URLs of which a later step fills in parts, whatever it fills in: about a literal password, host or scheme.
+/// They read as those about the text itself, if there are such.
+fn literal_findings(
+    undecided: &UndecidedObject,
+    occasion: Occasion<'static>,
+    snapshot: &Snapshot,
+    written: &[Finding],
+) -> Vec<Finding> {
+    const WORDS: [(&str, &str); 2] = [("unknown", "6379"), ("unknown.example.com", "8080")];
+    if undecided.object.later.is_none() {
+        return Vec::new();
+    }
+    let judged = WORDS.map(|(word, port)| {
+        let (filled, places) = undecided.with_parts_filled(word, port)?;
+        let mut request = filled.request_at(occasion);
+        let others = request.occasion.later.map(|later| later.difference(&places).cloned().collect());
+        request.occasion.later = others.as_ref();
+        let found = admit(&request, snapshot).ok()?.decision.findings;
+        let is_of_text = |it: &Finding| {
+            places.contains(&it.pointer)
+                && it.missing.is_empty()
+                && it.elsewhere.is_empty()
+                && it.policy.is_none()
+        };
+        Some(found.into_iter().filter(is_of_text).collect::<Vec<_>>())
+    });
+    let [Some(first), Some(second)] = judged else { return Vec::new() };
+    let is_same = |one: &Finding, other: &Finding| one.code == other.code && one.pointer == other.pointer;
+    let common = first.into_iter().filter(|it| second.iter().any(|other| is_same(it, other)));
+    common.map(|it| written.iter().find(|own| is_same(own, &it)).cloned().unwrap_or(it)).collect()
 }
 
 /// The values of an object, or of one of several templates in it, read when a finding needs one.

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use memgate_manifest::document::values;
+use memgate_manifest::later::FILLED_IN_LATER;
 use memgate_manifest::source::Source;
 use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::memory_view::ViewPath;
@@ -105,7 +106,9 @@ pub fn combined(definitions: &[KindDefinition]) -> Value {
                 },
                 "then": {"$ref": format!("#/definitions/{name}")},
             }));
-            schemas.insert(name, definition.of_version(version));
+            let mut schema = definition.of_version(version);
+            allow_later(&mut schema);
+            schemas.insert(name, schema);
             api_versions.insert(api_version);
         }
     }
@@ -150,7 +153,9 @@ impl KindDefinition {
         };
         let mut whole = Map::from_iter([("$schema".to_owned(), Value::from(DRAFT))]);
         whole.extend(members(schema));
-        Value::Object(whole)
+        let mut whole = Value::Object(whole);
+        allow_later(&mut whole);
+        whole
     }
 
     /// What is defined at a field of objects of this version, or of the newest one: description, type and values. The root
@@ -214,6 +219,36 @@ impl KindDefinition {
 /// The members of an object; none of another value.
 fn members(value: Value) -> Map<String, Value> {
     if let Value::Object(members) = value { members } else { Map::new() }
+}
+
+/// Lets a text that a later step fills in stand for each value that is not any text. The recursion is bounded by the depth of
+/// the definitions.
+fn allow_later(schema: &mut Value) {
+    const ABOUT: [&str; 4] = ["title", "description", "default", "examples"];
+    match schema {
+        Value::Array(schemas) => schemas.iter_mut().for_each(allow_later),
+        Value::Object(fields) => {
+            let of_values = fields.iter().filter(|(key, _)| !ABOUT.contains(&key.as_str()));
+            let has_bounds = of_values.count() > 1 || fields.get("type").is_none_or(|it| it != "string");
+            let is_scalar = ["type", "enum"].iter().any(|key| fields.contains_key(*key))
+                && !["const", "properties", "items", "additionalProperties"]
+                    .iter()
+                    .any(|key| fields.contains_key(*key))
+                && fields.get("type").is_none_or(|it| it != "object" && it != "array");
+            if is_scalar && has_bounds {
+                let (mut about, own): (Map<_, _>, Map<_, _>) =
+                    std::mem::take(fields).into_iter().partition(|(key, _)| ABOUT.contains(&key.as_str()));
+                let any = json!([own, {"type": "string", "pattern": FILLED_IN_LATER}]);
+                about.insert("anyOf".to_owned(), any);
+                *fields = about;
+                return;
+            }
+            for (_, below) in fields.iter_mut().filter(|(key, _)| key.as_str() != "default") {
+                allow_later(below);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Metadata as users write it. An apiserver writes more, and refuses none of it.

