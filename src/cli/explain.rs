@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use anyhow::Context as _;
 
 use crate::cli::ExitStatus;
+use crate::cli::help::wrapped;
 use crate::cli::input::load_policies;
 use crate::cli::terminal::Terminal;
 use memgate_core::decide::codes;
@@ -127,13 +128,15 @@ fn codes_below(start: &str) -> impl Iterator<Item = (String, &'static str)> {
         .map(|code| (code.name.to_owned(), code.page.text()))
 }
 
-/// A line for each page: its name and its title.
+/// Each page by its name and its title, in lines as wide as the terminal.
 fn list(pages: impl IntoIterator<Item = (String, &'static str)>) -> String {
     let pages: Vec<_> = pages.into_iter().collect();
     let width = pages.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let columns = Terminal::width(&std::io::stdout()).saturating_sub(width + 2);
     let mut text = String::new();
     for (name, page) in pages {
-        let _infallible = writeln!(text, "{name:width$}  {}", title(page));
+        let title = wrapped(&title(page), columns).join(&format!("\n{:width$}  ", ""));
+        let _infallible = writeln!(text, "{name:width$}  {title}");
     }
     text
 }

@@ -67,7 +67,7 @@ fn of_memgate(memgate: &clap::Command) -> String {
 }
 
 /// A text in lines of at most so many characters, unless a word is longer.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match lines.last_mut().filter(|line| line.len() + word.len() < width) {

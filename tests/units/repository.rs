@@ -53,7 +53,7 @@ impl Repository {
         self.0.path()
     }
 
-    pub(crate) fn write(&self, name: &str, text: &str) {
+    pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) {
         let path = self.path().join(name);
         fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
         fs::write(path, text).expect("a file");

@@ -236,7 +236,7 @@ impl Masker<'_> {
         let NodeKind::Scalar(style, text) = &node.kind else { return };
         let written = text.get(self.text);
         let is_text = *style != Style::Plain || matches!(plain(written), Scalar::Text(_));
-        let is_later = || is_marked(written) && is_shown(&with_word(written));
+        let is_later = || is_marked(written) && with_word(written).is_none_or(|rest| is_shown(&rest));
         if !is_text || is_shown(written) || is_later() {
             return;
         }

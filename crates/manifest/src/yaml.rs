@@ -353,6 +353,16 @@ fn explain(source: &Arc<Source>, part: Part, cursor: usize, scan_error: &ScanErr
         ErrorKind::UnexpectedCharacter { character } => error
             .with_message(format!("a value cannot start with {character:?} without quotes"))
             .help("put it in quotes"),
+        _ if let Some(open) = unclosed(text, part.start(), at) => {
+            let error = SyntaxError { span: source.span(open, open + 1), ..error };
+            error
+                .with_message("this bracket is not closed")
+                .help("close it on the last line of what it holds")
+        }
+        ErrorKind::MappingValueNotAllowed if let Some((start, end)) = line_without_colon(text, at) => {
+            let error = SyntaxError { span: source.span(start, end), ..error };
+            error.with_message("this line has no \":\"").help("write `KEY: VALUE`")
+        }
         ErrorKind::MappingValueNotAllowed => error
             .with_message("a \":\" is not expected here")
             .help("check the indentation of this line, or put a value with \": \" in quotes"),
@@ -363,6 +373,40 @@ fn explain(source: &Arc<Source>, part: Part, cursor: usize, scan_error: &ScanErr
             .help("check its indentation, and that its key ends in \":\""),
         _ => error,
     }
+}
+
+/// The line before the one of a byte, if it is as far in and has a word or more and no colon: to YAML the text goes on behind it.
+fn line_without_colon(text: &str, at: usize) -> Option<(usize, usize)> {
+    let (before, here) = text.get(..at)?.rsplit_once('\n')?;
+    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let line = before.get(start..)?;
+    let indentation = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    let is_word = line.trim_start().starts_with(|c: char| c.is_ascii_alphabetic());
+    let is_one = is_word && !line.contains(':') && indentation(line) == indentation(here);
+    is_one.then(|| (start + indentation(line), start + line.trim_end().len()))
+}
+
+/// The last bracket between two bytes that begins a value and is not closed there.
+fn unclosed(text: &str, from: usize, to: usize) -> Option<usize> {
+    let (mut open, mut quote, mut before) = (Vec::new(), None, '\n');
+    let mut characters = text.get(from..to)?.char_indices().peekable();
+    while let Some((at, character)) = characters.next() {
+        let begins = matches!(before, '\n' | ':' | '-' | ',' | '[' | '{');
+        match (character, quote) {
+            (c, Some(ending)) => quote = quote.filter(|_| c != ending),
+            ('"' | '\'', None) if begins => quote = Some(character),
+            ('#', None) if before == '\n' || text.get(..from + at).is_some_and(|it| it.ends_with(' ')) => {
+                while characters.next_if(|(_, c)| *c != '\n').is_some() {}
+            }
+            ('{' | '[', None) if begins => open.push(from + at),
+            ('}' | ']', None) => drop(open.pop()),
+            _ => {}
+        }
+        if !matches!(character, ' ' | '\t' | '\r') {
+            before = character;
+        }
+    }
+    open.pop()
 }
 
 /// Points at the quote that was opened first: it is the likely mistake, not the line where the parser gave up.

@@ -129,8 +129,8 @@ impl<'s> StateReader<'s> {
         lookup
     }
 
-    /// Whether something among the inputs may make an object that is not there.
-    fn may_be_made(&self, kind: &Kind, namespace: &str, name: &str) -> bool {
+    /// Whether something among the inputs may make an object of this name.
+    pub fn may_be_made(&self, kind: &Kind, namespace: &str, name: &str) -> bool {
         let state = self.kinds.get(kind);
         state.is_some_and(|state| self.makers.of(state, kind, (namespace, name)).is_some())
     }

@@ -392,7 +392,8 @@ fn without_key(
 ) -> Option<Finding> {
     let NamedKey { key, pointer, .. } =
         edge.key_in(site, named, (object, found)).filter(|key| !key.is_there)?;
-    if matches!(edge.key, Key::Port(..)) {
+    // What makes an object of this name may add the key.
+    if matches!(edge.key, Key::Port(..)) || state.may_be_made(found.kind, &found.namespace, &found.name) {
         return None;
     }
     let (kind, name, key) = (found.kind.kind, excerpt(named.name), excerpt(key));

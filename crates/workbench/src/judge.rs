@@ -232,7 +232,8 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
                 note_used(&mut used, &decided, is_pod);
                 if !decided.is_judged {
                     let Decided { object, admitted, .. } = &decided;
-                    let why = Why::of(admitted.decision.reason, is_pod);
+                    let workload = workload::find(object.object_ref.group(), &object.object_ref.kind);
+                    let why = Why::of(admitted.decision.reason, is_pod || workload.is_some());
                     let passed_over = PassedOver::object(&object.place, object.object_ref.clone(), why);
                     // Several templates of an object may be passed over.
                     if inputs.passed_over.last().is_none_or(|last| !last.is_same(&passed_over)) {

@@ -493,7 +493,7 @@ impl<'a> Report<'a> {
         })
     }
 
-    /// The numbers in one line, such as `2 objects checked in 1 file: 1 denied; 2 denials, 1 warning; 3 passed over`.
+    /// The numbers in one line, such as `2 objects checked in 1 file: 1 denied (2 denials), 1 warning; 3 passed over`.
     pub fn summary(&self) -> String {
         if self.objects.is_empty() && !self.errors.is_empty() {
             return format!("nothing was checked: {} unreadable", counted(self.errors.len(), "input"));
@@ -505,9 +505,11 @@ impl<'a> Report<'a> {
             let by = if self.tools.is_empty() { "" } else { &by };
             let _ = write!(line, ", {}{by}", counted(self.units, "unit"));
         }
-        let denials = counted(self.count(Severity::Deny), "denial");
+        let (denied, denials) = (self.denied, self.count(Severity::Deny));
+        let more =
+            if denials == denied { String::new() } else { format!(" ({})", counted(denials, "denial")) };
         let warnings = counted(self.count(Severity::Warn), "warning");
-        let _ = write!(line, ": {} denied; {denials}, {warnings}", self.denied);
+        let _ = write!(line, ": {denied} denied{more}, {warnings}");
         let notes = self.count(Severity::Note);
         if notes > 0 {
             let _ = write!(line, ", {}", counted(notes, "note"));
@@ -707,7 +709,7 @@ mod tests {
         let object_ref = ObjectRef::default();
         let object = JudgedObject { object_ref: &object_ref, file: "x", line: 1 };
         let report = Report { files: 1, objects: vec![object; 2], ..Report::default() };
-        assert_eq!(report.summary(), "2 objects checked in 1 file: 0 denied; 0 denials, 0 warnings");
+        assert_eq!(report.summary(), "2 objects checked in 1 file: 0 denied, 0 warnings");
     }
 
     #[test]
