@@ -4,7 +4,10 @@
 use memgate_model::family::OtherKinds;
 
 pub(super) static ARKONIS: &[OtherKinds] = &[
-    ("arkonis.dev", "ArkEvent ArkFlow ArkService ArkonisPipeline ArkonisService"),
+    (
+        "arkonis.dev",
+        "ArkEvent ArkFlow ArkNotify ArkRegistry ArkService ArkTeam ArkonisPipeline ArkonisService",
+    ),
     ("agentops.agentops.io", "AgentPipeline AgentService"),
     ("kubeswarm.io", "SwarmBudget SwarmEvent SwarmNotify SwarmPolicy SwarmRegistry SwarmRun SwarmTeam"),
 ];

@@ -1,4 +1,5 @@
-//! What users write for a field that a kind does not have, from the platform's `spellings.yaml`.
+//! What users write for a field that a kind does not have: from the platform's `spellings.yaml`, and from the definition
+//! itself, where the name is that of a field one or two levels higher or lower.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -7,6 +8,7 @@ use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
+use memgate_primitives::pointer::Pointer;
 use memgate_schema::crd::SchemaNode;
 use serde_json::{Map, Value};
 
@@ -17,6 +19,8 @@ pub struct Spelling {
     pub meant: Meant,
     /// More about it.
     pub help: Option<&'static str>,
+    /// Whether another release has the field: nothing is wrong with it.
+    pub is_of_other_release: bool,
 }
 
 /// What the user meant.
@@ -24,13 +28,6 @@ pub struct Spelling {
 pub enum Meant {
     /// A field of the same kind, by its path from the root.
     Field(String),
-    /// A field of another kind.
-    FieldOf {
-        /// The kind.
-        kind: &'static str,
-        /// The field, by its path from the root.
-        field: &'static str,
-    },
     /// No field; a few words say what there is.
     Words(&'static str),
 }
@@ -52,10 +49,14 @@ fn table(text: &'static str) -> Table {
 pub fn spelling(family: &Family, kind: &Kind, field: &str) -> Option<Spelling> {
     let table = TABLES.get(family.name)?;
     let with_group = format!("{}.{}", kind.kind, kind.group);
-    let mut rows = table.get(&with_group).or_else(|| table.get(kind.kind));
+    let first = table.get(&with_group).or_else(|| table.get(kind.kind));
+    let mut rows = first;
     while let Some(of_kind) = rows {
         let row = of_kind.get(field).and_then(|row| read(row, ""));
-        if let Some(found) = row.or_else(|| below(table, of_kind, field)) {
+        // The releases of a twin are others.
+        let is_own = rows == first;
+        let counts = |it: &Spelling| is_own || !it.is_of_other_release;
+        if let Some(found) = row.or_else(|| below(table, of_kind, field)).filter(counts) {
             return Some(found);
         }
         rows = like(table, of_kind);
@@ -76,15 +77,15 @@ fn below(table: &'static Table, of_kind: &Value, field: &str) -> Option<Spelling
 
 /// A row, of which paths begin at `holder`.
 fn read(row: &'static Value, holder: &str) -> Option<Spelling> {
-    let help = row.get("help").and_then(Value::as_str);
-    let text = row.as_str().or_else(|| row.get("say").and_then(Value::as_str))?;
-    let meant = match text.split_once(' ') {
-        None if holder.is_empty() => Meant::Field(text.to_owned()),
-        None => Meant::Field(format!("{holder}.{text}")),
-        Some((kind, field)) if !field.contains(' ') && field.contains('.') => Meant::FieldOf { kind, field },
-        Some(_) => Meant::Words(text),
+    let part = |key| row.get(key).and_then(Value::as_str);
+    let note = part("note");
+    let text = row.as_str().or(note).or_else(|| part("say"))?;
+    let meant = match text.contains(' ') {
+        true => Meant::Words(text),
+        false if holder.is_empty() => Meant::Field(text.to_owned()),
+        false => Meant::Field(format!("{holder}.{text}")),
     };
-    Some(Spelling { meant, help })
+    Some(Spelling { meant, help: part("help"), is_of_other_release: note.is_some() })
 }
 
 /// The part of a definition at a path, if it has one; list elements are `[]`.
@@ -95,11 +96,73 @@ pub fn declared<'s>(schema: &'s SchemaNode, path: &str) -> Option<&'s SchemaNode
     })
 }
 
+/// The most sections of a definition in which a name is looked for.
+const MAX_SEARCHED: usize = 2000;
+
+/// A part of a definition that has fields, with its path.
+type Section<'s> = (String, &'s SchemaNode);
+
+/// The fields of a definition with the name of a field that it does not have at `place`: those one level higher or lower,
+/// else those two levels away. Nothing if more than two are as near: then the name says little.
+pub fn at_other_levels(schema: &SchemaNode, place: &Pointer) -> Vec<String> {
+    let mut higher = sections(schema, place);
+    let Some((name, here)) = place.tokens().last().zip(higher.pop()) else { return Vec::new() };
+    let own = format!("{}.", here.0);
+    let mut lower = vec![here];
+    for _ in 0..2 {
+        lower = lower.iter().flat_map(below_section).take(MAX_SEARCHED).collect();
+        let above = higher.pop();
+        let having =
+            above.iter().chain(&lower).filter(|(_, section)| section.object.properties.contains_key(&*name));
+        let fields = having.map(|(path, _)| join(path, &name));
+        // The section in which the field is, and what every object has, cannot be meant.
+        let fields = fields.filter(|field| field.contains('.') && !own.starts_with(&format!("{field}.")));
+        let fields: Vec<String> = fields.take(3).collect();
+        if !fields.is_empty() {
+            return if fields.len() > 2 { Vec::new() } else { fields };
+        }
+    }
+    Vec::new()
+}
+
+/// The sections on the way to a field, from the root to the one in which it is.
+fn sections<'s>(root: &'s SchemaNode, place: &Pointer) -> Vec<Section<'s>> {
+    let (mut here, mut all) = ((String::new(), root), Vec::new());
+    for token in place.parent().iter().flat_map(Pointer::tokens) {
+        let (path, node) = &here;
+        let below = match &node.list.items {
+            Some(items) => Some((format!("{path}[]"), items.as_ref())),
+            None => node.object.field(&token).map(|below| (join(path, &token), below)),
+        };
+        let Some(below) = below else { return Vec::new() };
+        let is_list = node.list.items.is_some();
+        let above = std::mem::replace(&mut here, below);
+        all.extend((!is_list).then_some(above));
+    }
+    all.push(here);
+    all
+}
+
+/// The sections one level lower.
+fn below_section<'s>((path, section): &Section<'s>) -> impl Iterator<Item = Section<'s>> {
+    let is_own = |name: &str| !path.is_empty() || !["metadata", "status"].contains(&name);
+    let fields = section.object.properties.iter().filter(move |(name, _)| is_own(name));
+    fields.map(move |(name, field)| match &field.list.items {
+        Some(items) => (format!("{}[]", join(path, name)), items.as_ref()),
+        None => (join(path, name), field.as_ref()),
+    })
+}
+
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use memgate_primitives::suggest::nearest;
     use memgate_schema::crd::Crd;
+    use serde_json::json;
 
     fn definitions(family: &Family) -> Vec<Crd> {
         let source = |file: &fn() -> std::borrow::Cow<'static, str>| Arc::new(Source::new("crds", file()));
@@ -119,13 +182,9 @@ mod tests {
     }
 
     /// Whether a definition has what is meant.
-    fn has(crds: &[Crd], own: &SchemaNode, meant: &Meant) -> bool {
+    fn has(own: &SchemaNode, meant: &Meant) -> bool {
         match meant {
             Meant::Field(field) => declared(own, field).is_some(),
-            Meant::FieldOf { kind, field } => {
-                let kinds = of(crds, kind);
-                !kinds.is_empty() && kinds.iter().all(|crd| declared(root(crd), field).is_some())
-            }
             Meant::Words(_) => true,
         }
     }
@@ -151,7 +210,14 @@ mod tests {
         if spelling.help.is_none() && near.is_some_and(|near| spelling.meant == near) {
             return Some(format!("{path} does not need a row: it is near in spelling"));
         }
-        (!has(crds, own, &spelling.meant)).then(|| format!("{path}: no {:?}", spelling.meant))
+        let place = Pointer::new(format!("/{}", path.replace("[]", "/0").replace('.', "/")));
+        if let ([only], Meant::Field(meant), None) =
+            (at_other_levels(own, &place).as_slice(), &spelling.meant, spelling.help)
+            && only == meant
+        {
+            return Some(format!("{path} does not need a row: the definition has its name at another level"));
+        }
+        (!has(own, &spelling.meant)).then(|| format!("{path}: no {:?}", spelling.meant))
     }
 
     #[test]
@@ -180,6 +246,76 @@ mod tests {
         }
         assert!(faults.is_empty(), "{faults:#?}");
         assert!(rows > 350, "{rows} rows");
+    }
+
+    fn schema(node: &Value) -> SchemaNode {
+        let version =
+            json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": node}});
+        let spec = json!({"group": "x.dev", "names": {"kind": "Thing"}, "versions": [version]});
+        let mut crd =
+            memgate_schema::read(&json!({"metadata": {"name": "a"}, "spec": spec})).expect("a definition");
+        crd.versions.remove(0).schema
+    }
+
+    fn with_fields(fields: impl IntoIterator<Item = (String, Value)>) -> Value {
+        let fields: Map<String, Value> = fields.into_iter().collect();
+        json!({"type": "object", "properties": fields})
+    }
+
+    #[test]
+    fn finds_names_at_other_levels() {
+        let of = |names: &[&str], node: &Value| {
+            with_fields(names.iter().map(|it| ((*it).to_owned(), node.clone())))
+        };
+        let text = json!({"type": "string"});
+        let deep = of(&["deep"], &of(&["deeper"], &of(&["deepest"], &text)));
+        let list = json!({"type": "array", "items": of(&["port", "own"], &text)});
+        let map = json!({"type": "object", "additionalProperties": of(&["x"], &text)});
+        let parts = [
+            ("a", of(&["same", "one"], &text)),
+            ("b", of(&["same", "both"], &text)),
+            ("c", of(&["both"], &text)),
+            ("d", of(&["both"], &text)),
+            ("list", list),
+            ("map", map),
+            ("deep", deep),
+            ("top", text),
+        ];
+        let spec = with_fields(parts.map(|(name, node)| (name.to_owned(), node)));
+        let root = schema(&with_fields([
+            ("spec".to_owned(), spec),
+            ("status".to_owned(), of(&["phase"], &json!({"type": "string"}))),
+        ]));
+        for (place, expected) in [
+            ("/spec/one", vec!["spec.a.one"]),
+            ("/spec/a/top", vec!["spec.top"]),
+            ("/spec/same", vec!["spec.a.same", "spec.b.same"]),
+            ("/spec/both", vec![]),
+            ("/spec/port", vec!["spec.list[].port"]),
+            ("/spec/list/3/top", vec!["spec.top"]),
+            ("/spec/map/any.key/top", vec!["spec.top"]),
+            ("/one", vec!["spec.a.one"]),
+            ("/phase", vec![]),
+            // Three levels away.
+            ("/spec/deepest", vec![]),
+            ("/spec/deeper", vec!["spec.deep.deep.deeper"]),
+            // It is in them.
+            ("/spec/a/a", vec![]),
+            ("/spec/kind", vec![]),
+            ("/spec/a/kind", vec![]),
+        ] {
+            assert_eq!(at_other_levels(&root, &Pointer::new(place)), expected, "{place}");
+        }
+    }
+
+    #[test]
+    fn looks_at_a_part_of_a_very_large_definition() {
+        let text = json!({"type": "string"});
+        let many = with_fields((0..300).map(|number| (format!("f{number}"), text.clone())));
+        let all = with_fields((0..300).map(|number| (format!("f{number}"), many.clone())));
+        let root = schema(&with_fields([("spec".to_owned(), all)]));
+        assert_eq!(at_other_levels(&root, &Pointer::new("/spec/none")), Vec::<String>::new());
+        assert_eq!(at_other_levels(&root, &Pointer::new("/spec/f7/f8")), ["spec.f8"]);
     }
 
     /// A misspelt kind, or one that is named nowhere, would leave its rows without effect.

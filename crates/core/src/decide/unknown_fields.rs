@@ -2,10 +2,10 @@
 //! Only for files; a review comes from an apiserver, which has dropped them already.
 
 use memgate_model::family::Family;
-use memgate_model::finding::Finding;
+use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::Kind;
 use memgate_platforms::message::{fit_names, fits};
-use memgate_platforms::spellings::{Meant, Spelling, declared, spelling};
+use memgate_platforms::spellings::{Meant, Spelling, at_other_levels, declared, spelling};
 use memgate_primitives::fix::Fix;
 use memgate_primitives::members::Members;
 use memgate_primitives::plain_text::{quoted, quoted_key, quoted_text};
@@ -16,6 +16,10 @@ use memgate_schema::{Document, UnknownField};
 
 /// Up to this many fields of an object are listed where no single one can be meant.
 const FEW_FIELDS: usize = 4;
+
+/// What to do about a field of another release.
+const OF_OTHER_RELEASE: &str =
+    "memgate judges by the definitions of your release if they are among the inputs (--with)";
 
 /// The definition that an object does not follow.
 #[derive(Clone, Copy)]
@@ -61,6 +65,7 @@ fn finding(
     (field, path): (&UnknownField<'_>, &str),
     source: &str,
 ) -> Finding {
+    let code = family.definitions.stand_in.unknown_field;
     let name = field.pointer.tokens().last().unwrap_or_default();
     let known = || field.holder.object.properties.keys().map(String::as_str);
     let exists = |spelling: &Spelling| match &spelling.meant {
@@ -68,17 +73,29 @@ fn finding(
         _ => true,
     };
     let row = spelling(family, of.kind, path).filter(exists);
-    let ending = row.as_ref().map_or_else(|| did_you_mean(nearest(&name, known())), |row| ending(row, path));
-    let besides = if row.is_none() && ending.is_empty() { few(known()) } else { String::new() };
-    let mut message = message(&field.pointer, &ending, &besides);
-    if let Some(Spelling { meant: Meant::Words(words), .. }) = row {
-        message.push_str("; ");
-        message.push_str(words);
+    if let Some(Spelling { meant: Meant::Words(words), is_of_other_release: true, .. }) = row
+        && !of.is_given
+    {
+        let note = Finding::warn(code, field.pointer.clone(), words).at_key().help(OF_OTHER_RELEASE);
+        return Finding { severity: Severity::Note, ..note };
     }
+    let words = match &row {
+        Some(Spelling { meant: Meant::Words(words), .. }) => format!("; {words}"),
+        _ => String::new(),
+    };
+    let ending = match (&row, nearest(&name, known())) {
+        (Some(Spelling { meant: Meant::Field(meant), .. }), _) => {
+            did_you_mean(Some(from_section(meant, path)))
+        }
+        (None, Some(near)) => did_you_mean(Some(near)),
+        (None, None) => elsewhere(of.schema, (field, path)),
+        _ => String::new(),
+    };
+    let besides = if row.is_none() && ending.is_empty() { few(known()) } else { String::new() };
+    let message = message(&field.pointer, &ending, &besides) + &words;
     let more = row.as_ref().and_then(|row| row.help).map(|help| format!("{help}; ")).unwrap_or_default();
     let help = format!("{more}{}", help(source));
     let meant = row.is_none().then(|| only_nearest(&name, known())).flatten();
-    let code = family.definitions.stand_in.unknown_field;
     let finding = Finding::warn(code, field.pointer.clone(), message).at_key().help(help);
     finding.fix(meant.map(|meant| Fix::Rename(meant.to_owned())))
 }
@@ -90,16 +107,17 @@ pub(super) fn help(source: &str) -> String {
     )
 }
 
-/// The end of the message: the field that is meant by the one at `path`. One below the same section stands without it.
-fn ending(spelling: &Spelling, path: &str) -> String {
-    match &spelling.meant {
-        Meant::Field(meant) => {
-            let section = path.rsplit_once('.').map(|(section, _)| section).filter(|it| it.contains('.'));
-            let rest = section.and_then(|section| meant.strip_prefix(section)?.strip_prefix('.'));
-            did_you_mean(Some(rest.unwrap_or(meant)))
-        }
-        Meant::FieldOf { kind, field } => format!("; set {field} on the {kind}"),
-        Meant::Words(_) => String::new(),
+/// A field as a message about the one at `path` names it: without the section, if both are in it.
+fn from_section<'m>(meant: &'m str, path: &str) -> &'m str {
+    let section = path.rsplit_once('.').map(|(section, _)| section).filter(|it| it.contains('.'));
+    section.and_then(|section| meant.strip_prefix(section)?.strip_prefix('.')).unwrap_or(meant)
+}
+
+/// The end of the message about a field whose name the definition has at another level.
+fn elsewhere(schema: &SchemaNode, (field, path): (&UnknownField<'_>, &str)) -> String {
+    match at_other_levels(schema, &field.pointer).as_slice() {
+        [one, other] => format!("; did you mean {} or {}?", quoted_text(one), quoted_text(other)),
+        fields => did_you_mean(fields.first().map(|only| from_section(only, path))),
     }
 }
 
