@@ -23,6 +23,7 @@ pub(crate) static FAMILY: Family = Family {
         memories_if: None,
         watched: &[&api::NOTEBOOK],
         in_files: &[],
+        chart_settings: &[],
         fetched: &[],
         others: &[],
     },

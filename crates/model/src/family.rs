@@ -78,6 +78,9 @@ pub struct Kinds {
     /// a platform. A server whose settings ask for it watches those with a label selector, which it sends to the
     /// apiserver; it never reads the others.
     pub in_files: &'static [(&'static Kind, Option<&'static str>)],
+    /// The settings that decisions read in releases of the platform's chart, in files: the name of the chart, and the path
+    /// of a value.
+    pub chart_settings: &'static [(&'static str, &'static str)],
     /// The kinds that decisions look up one object at a time; RBAC rules allow `get` only.
     pub fetched: &'static [&'static Kind],
     /// The other kinds of the platform's groups, which are known by name only.

@@ -109,6 +109,18 @@ pub static SECRET: Kind = Kind::new(CORE, "Secret", "secrets", SECRET_SCHEMA);
 /// core/v1 `ConfigMap`: read for the values that other objects name, and for settings of platforms.
 pub static CONFIG_MAP: Kind = Kind::new(CORE, "ConfigMap", "configmaps", CONFIG_MAP_SCHEMA);
 
+/// Where the state has the place of a setting in such an object: not at the path of a value.
+pub const SETTING_AT: &str = "at";
+
+/// Objects that install a chart. Of one with the chart of a platform the state has what it sets, as the data of a
+/// `ConfigMap`.
+pub static CHART_RELEASES: [Kind; 4] = [
+    Kind::new(("helm.toolkit.fluxcd.io", "v2"), "HelmRelease", "helmreleases", CONFIG_MAP_SCHEMA),
+    Kind::new(("argoproj.io", "v1alpha1"), "Application", "applications", CONFIG_MAP_SCHEMA),
+    Kind::new(("helm.cattle.io", "v1"), "HelmChart", "helmcharts", CONFIG_MAP_SCHEMA),
+    Kind::new(("helm.cattle.io", "v1"), "HelmChartConfig", "helmchartconfigs", CONFIG_MAP_SCHEMA),
+];
+
 /// core/v1 Service: read for its ports and its selector, and to know which host names lead into the cluster.
 pub static SERVICE: Kind = Kind::new(CORE, "Service", "services", SERVICE_SCHEMA);
 

@@ -33,6 +33,7 @@ pub static FAMILY: Family = Family {
         memories_if: None,
         watched: &[&api::MEMORY, &api::STATE_QUERY, &api::ARK_CONFIG],
         in_files: &api::WORKLOADS,
+        chart_settings: &[],
         fetched: &[&SERVICE, &CONFIG_MAP],
         others: other_kinds::ARK,
     },

@@ -29,6 +29,7 @@ pub static FAMILY: Family = Family {
         memories_if: None,
         watched: &api::VALIDATED,
         in_files: &[],
+        chart_settings: &[],
         fetched: &[],
         others: other_kinds::ARKONIS,
     },

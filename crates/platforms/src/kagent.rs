@@ -53,6 +53,7 @@ pub static FAMILY: Family = Family {
         memories_if: Some((&api::AGENTS, api::HAS_MEMORY)),
         watched: &api::VALIDATED,
         in_files: &[(&CONFIG_MAP, None), (&api::MOVED_HARNESS, None)],
+        chart_settings: &[validate::CHART_SETTING],
         fetched: &[],
         others: other_kinds::KAGENT,
     },

@@ -37,6 +37,7 @@ pub static FAMILY: Family = Family {
         memories_if: None,
         watched: &[&api::STATE_AGENT, &api::STATE_TASK, &api::TOOL, &NAMESPACE],
         in_files: &[(&CONFIG_MAP, None)],
+        chart_settings: &[],
         fetched: &[],
         others: other_kinds::ORKA,
     },

@@ -33,6 +33,7 @@ pub static FAMILY: Family = Family {
         memories_if: None,
         watched: &[&api::MEMORY, &api::AGENT, &api::MODEL_ENDPOINT],
         in_files: &[(&api::OWN_SECRET, None)],
+        chart_settings: &[],
         fetched: &[],
         others: other_kinds::ORLOJ,
     },

@@ -87,6 +87,7 @@ pub static FAMILY: Family = Family {
         memories_if: None,
         watched: &api::WATCHED,
         in_files: &[(&LIMIT_RANGE, None), (&RESOURCE_QUOTA, None)],
+        chart_settings: &[],
         fetched: &api::FETCHED,
         others: other_kinds::SYMPOZIUM,
     },

@@ -10,6 +10,7 @@ use crate::errors::location;
 use crate::origins::spot::Spot;
 use crate::report::Related;
 use memgate_core::state;
+use memgate_core::state::makers::charts;
 use memgate_manifest::document::Document;
 use memgate_manifest::place::{DocumentPlace, LastSource};
 use memgate_manifest::source::{Source, Span};
@@ -60,7 +61,8 @@ struct ObjectPlace {
 impl Places {
     /// Adds an object.
     pub(crate) fn add(&mut self, Part { document, within, value }: Part<'_>, settings: &Settings) {
-        if let Some(reference) = state::reference(settings, value) {
+        let reference = || state::reference(settings, value);
+        if let Some(reference) = reference().or_else(|| charts::release(settings, value)) {
             let within = Some(within).filter(|within| **within != Pointer::root()).cloned().map(Box::new);
             let place = ObjectPlace { document: document.shared_place(), within };
             self.objects.insert(key(&reference), place);

@@ -15,7 +15,7 @@ use crate::origins::find::SpotsOf;
 use crate::places::Part;
 use crate::plan::Plan;
 use crate::policy_files::{self, PolicyOrigin};
-use memgate_core::state::makers::installations;
+use memgate_core::state::makers::{charts, installations};
 use memgate_core::state::{self, AddError, Added, SharedTexts};
 use memgate_manifest::document::fill_type_meta;
 use memgate_manifest::later::Marks;
@@ -158,6 +158,7 @@ impl Loading<'_> {
             state_objects.insert(Target::new(kind.kind, &namespace, &name), file);
         }
         if let Some(installations) = installations(settings, value) {
+            charts::add(snapshot, value);
             let file = SpotsOf { origins, files }.file(document.source());
             inputs.installers.extend(installations.into_iter().map(|it| (file.clone(), it)));
             return Ok(true);

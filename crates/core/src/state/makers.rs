@@ -1,6 +1,7 @@
 //! Objects of which a controller or a tool may make Secrets, `ConfigMaps` and Services. Whether these are there is unknown in
 //! files.
 
+pub mod charts;
 mod installers;
 
 pub use installers::{Installation, applications, installations};
@@ -22,6 +23,7 @@ const COPIES: [&str; 6] = ["clone", "copy", "mirror", "propagat", "reflect", "re
 
 /// Notes what an object installs. Returns whether it installs anything.
 pub(super) fn add_installed(snapshot: &mut Snapshot, value: &Value) -> bool {
+    charts::add(snapshot, value);
     let Some(installations) = installations(&snapshot.settings, value) else { return false };
     for Installation { namespace, .. } in installations {
         add_anything(snapshot, namespace.as_deref());

@@ -1,7 +1,7 @@
 //! Validates the objects of kagent.
 //!
 //! Denied is what never works and can be mended in the object itself. A rule that depends on another object only warns.
-//! The settings of kagent are read where they are among the files. In a cluster nothing reads them: it takes a right to
+//! The settings of kagent are read where they, or a release of its chart, are among the files. In a cluster nothing reads them: it takes a right to
 //! all ConfigMaps.
 
 mod lines;
@@ -12,7 +12,7 @@ pub(crate) mod users;
 use std::borrow::Cow;
 
 use crate::prelude::*;
-use memgate_model::kind::CONFIG_MAP;
+use memgate_model::kind::{CHART_RELEASES, CONFIG_MAP, SETTING_AT};
 use memgate_model::object::index::Index;
 use memgate_model::request::Operation;
 
@@ -71,9 +71,12 @@ const VECTORS: &str = "DATABASE_VECTOR_ENABLED";
 const CONTROLLER: &str = "KAGENT_CONTROLLER_NAME";
 /// The setting of later releases.
 const LATER_VECTORS: &str = "KAGENT_DATABASE_VECTOR_ENABLED";
-/// The values that the controller reads as false.
-const FALSE: [&str; 6] = ["false", "False", "FALSE", "f", "F", "0"];
+/// The setting in the values of the chart, whose default is false.
+pub(super) const CHART_SETTING: (&str, &str) = ("kagent", "database.postgres.vectorEnabled");
+/// The values that the controller reads as false, and that of a release which does not set it.
+const FALSE: [&str; 7] = ["false", "False", "FALSE", "f", "F", "0", ""];
 
+/// Also where that is not known.
 const ON: &str = "on";
 const OFF: &str = "off";
 
@@ -86,25 +89,31 @@ static BY_VECTORS: Index = Index {
     },
 };
 
-/// The setting in a ConfigMap, with its key.
+/// The setting in a ConfigMap, or in a release of the chart, with its key.
 fn vectors(object: &Object) -> Option<(&'static str, &str)> {
     let data = object.tree().get("data")?;
-    let older = || data.entry(VECTORS).filter(|_| data.has_key(CONTROLLER)).map(|value| (VECTORS, value));
-    data.entry(LATER_VECTORS).map(|value| (LATER_VECTORS, value)).or_else(older)
+    let entry = |key| data.entry(key).map(|value| (key, value));
+    if *object.kind != CONFIG_MAP {
+        return entry(CHART_SETTING.1);
+    }
+    entry(LATER_VECTORS).or_else(|| entry(VECTORS).filter(|_| data.has_key(CONTROLLER)))
 }
 
 /// Warns if the settings switch vectors off. Settings that differ are those of several installations.
 fn setting_findings(subject: &Subject<'_>, state: &StateReader<'_>) -> Option<Finding> {
     let block = Block::of(subject.kind, subject.object).filter(|block| !block.is_ignored)?;
-    let first = |key| state.peek_indexed(&CONFIG_MAP, &BY_VECTORS, key).next();
+    let kinds = [&CONFIG_MAP].into_iter().chain(&CHART_RELEASES);
+    let first = |key| kinds.clone().find_map(|kind| state.peek_indexed(kind, &BY_VECTORS, key).next());
     if !state.of_files() || first(ON).is_some() {
         return None;
     }
     let settings = first(OFF)?;
+    let (key, value) = vectors(settings)?;
     let name = quoted(&format!("{}/{}", settings.namespace, settings.name));
-    let message = format!("ConfigMap {name} turns vectors off; kagent cannot store memories");
-    let (key, _) = vectors(settings)?;
-    let at = Pointer::new("/data").key(key);
+    let how = if value.is_empty() { "leaves vectors off, as its chart does" } else { "turns vectors off" };
+    let message = format!("{} {name} {how}; kagent cannot store memories", settings.kind.kind);
+    let at = settings.tree().get("data").and_then(|data| data.entry(SETTING_AT));
+    let at = at.map_or_else(|| Pointer::new("/data").key(key), Pointer::new);
     Some(
         Finding::warn(&VECTORS_OFF, block.pointer(), message).elsewhere(settings, at, "vectors are off here"),
     )

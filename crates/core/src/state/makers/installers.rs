@@ -13,7 +13,7 @@ use super::text;
 const MOST_ELEMENTS: usize = 1000;
 
 /// The text at a pointer, if there is one.
-fn given<'v>(value: &'v Value, pointer: &str) -> Option<&'v str> {
+pub(super) fn given<'v>(value: &'v Value, pointer: &str) -> Option<&'v str> {
     Some(text(value, pointer)).filter(|text| !text.is_empty())
 }
 
