@@ -30,7 +30,6 @@ pub mod mutate;
 pub mod output;
 pub mod pause;
 pub mod policies;
-pub mod progress;
 pub mod project;
 pub mod pull_request;
 pub mod review;

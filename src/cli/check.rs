@@ -167,9 +167,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let compare = |it: OpenBranch| it.compare(&args.input, &project, &mut run, terminal);
     let compared = branch.map(compare).transpose()?;
     let is_compared = compared.is_some();
-    let following = terminal.follow(&run.plan.progress);
     let mut checked = judged(&run)?;
-    drop(following);
     match compared {
         Some(compared) => compared.apply(&mut checked),
         None => ignore::apply(&mut checked),
@@ -199,9 +197,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
 
 /// Corrects what has one right answer and reports the rest. With `--diff`, shows the corrections and reports all.
 fn run_fix(args: &Args, mut run: Run, fail_on: FailOn, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let following = terminal.follow(&run.plan.progress);
     let (before, mut fixed, mut after) = mend(&mut run)?;
-    drop(following);
     let mut is_written = true;
     if args.fix.diff {
         after = None;

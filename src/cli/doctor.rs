@@ -30,7 +30,7 @@ use memgate_model::settings::Settings;
 /// Find faults of an installation in a cluster
 ///
 /// Checks the webhook configurations, the certificates that they trust, the Service and Deployment
-/// of memgate, pauses, agent pods that run without their memory or cannot run as meant with it,
+/// of memgate, pauses, agent pods that run without their memory,
 /// and calls memgate by dry runs. Nothing is changed. A check that needs an object that you may not read is unknown.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -60,7 +60,7 @@ pub struct Args {
     #[arg(long, value_name = "NUMBER", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
 
-    /// Most workloads to list whose pods lack their memory, and most whose pods cannot run as meant
+    /// Most workloads to list whose pods lack their memory
     #[arg(long, value_name = "NUMBER", default_value_t = 20)]
     show: usize,
 

@@ -245,7 +245,6 @@ impl InputArgs {
         plan.state = base.state_paths(&plan.state);
         plan.judged_by = now.judged_by.clone();
         plan.builder.clone_from(&now.builder);
-        plan.progress = now.progress.clone();
         if let Some(builder) = &mut plan.builder {
             let values = std::mem::take(&mut builder.values).into_iter();
             builder.values = values.map(|(chart, file)| base.values(chart, &file)).collect();

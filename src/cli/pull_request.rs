@@ -76,7 +76,6 @@ impl OpenBranch {
         run: &mut Run,
         terminal: Terminal,
     ) -> anyhow::Result<Compared> {
-        let following = terminal.follow(&run.plan.progress);
         // One reading is enough where both commits are one.
         let is_at_tip = self.branch.is_at_tip();
         run.plan.judged_by = if is_at_tip {
@@ -95,7 +94,6 @@ impl OpenBranch {
             run.plan.judged_by = JudgedBy::Reference(Arc::new(self.at_reference(standings, &base)));
         }
         let identities = ignore::apply_and_identify(&mut checked);
-        drop(following);
         self.note_start(terminal);
         note_base_errors(&checked.inputs.errors, &base, "findings there count as new", terminal);
         drop_missing_paths(&mut run.plan);

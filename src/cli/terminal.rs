@@ -11,11 +11,9 @@ use anstream::{AutoStream, ColorChoice};
 use anyhow::Context as _;
 use terminal_size::{Width, terminal_size_of};
 
-use crate::cli::progress::Following;
 use memgate_certs::library_error::explained;
 use memgate_primitives::causes::in_words;
 use memgate_primitives::credential::masked_keys;
-use memgate_workbench::progress::Progress;
 use memgate_workbench::report::{DEFAULT_WIDTH, InputError, text, without_commands};
 
 /// With fewer columns, source lines could not be shown.
@@ -48,11 +46,6 @@ impl Terminal {
     /// Whether standard output is a terminal.
     pub fn is_interactive(self) -> bool {
         io::stdout().is_terminal()
-    }
-
-    /// Writes how far a run is to standard error if that is a terminal, until this is dropped.
-    pub fn follow(self, progress: &Progress) -> Option<Following> {
-        (self.has_notes && io::stderr().is_terminal()).then(|| Following::new(progress.clone()))
     }
 
     /// The columns of a stream: from `COLUMNS`, else from the terminal.

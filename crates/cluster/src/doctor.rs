@@ -14,7 +14,6 @@ pub mod missing_memory;
 pub mod paused;
 pub mod platforms;
 pub mod probes;
-pub mod unfit_pods;
 pub mod webhooks;
 pub mod workload;
 
@@ -67,7 +66,7 @@ pub struct DoctorInputs {
     agents: Agents,
     expected: Objects,
     probes: Vec<ProbeResult>,
-    /// The checks of pods without their memory, and of those that cannot run as meant.
+    /// The checks of pods without their memory.
     pods: Vec<Check>,
 }
 
@@ -87,8 +86,7 @@ pub async fn read(client: Client, options: &DoctorOptions<'_>) -> Result<DoctorI
     )
     .await;
     let pods = replay(&agents.pods, &agents.snapshot);
-    let mut checks = missing_memory::checks(&installation, &agents, &pods, options.max_listed);
-    checks.extend(unfit_pods::checks(&pods, options.max_listed));
+    let checks = missing_memory::checks(&installation, &agents, &pods, options.max_listed);
     Ok(DoctorInputs { installation, agents, expected, probes, pods: checks })
 }
 

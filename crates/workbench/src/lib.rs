@@ -20,7 +20,6 @@ pub mod texts;
 pub mod build;
 pub mod kustomization;
 pub mod layout;
-pub mod progress;
 pub mod rules;
 mod tools;
 

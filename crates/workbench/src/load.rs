@@ -26,7 +26,6 @@ use crate::paths::{Roots, normal};
 use crate::places::Part;
 use crate::plan::{CLUSTER, Plan};
 use crate::policy_files::PolicyOrigin;
-use crate::progress::Step;
 use crate::read::{STDIN, Texts, read};
 use crate::rendered::Rendered;
 use crate::report::ObjectRef;
@@ -340,9 +339,7 @@ impl<'p> Loading<'p> {
     /// Adds the texts of objects to check.
     fn add_texts(&mut self, sources: Vec<Arc<Source>>) -> Result<(), Error> {
         let plan = self.plan;
-        plan.progress.begin(Step::Parse, sources.len());
         in_order::each(sources, FILES_OF_A_CORE, parsed, |(source, parts)| {
-            plan.progress.done(Step::Parse);
             let is_manifest = self.add_text(&source, parts)?;
             // mutate prints every source.
             if is_manifest && !plan.is_state(source.name()) {

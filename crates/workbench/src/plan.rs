@@ -12,7 +12,6 @@ use crate::ignored_codes::IgnoredCodes;
 use crate::judged_by::JudgedBy;
 use crate::origins::files::{Files, file_name};
 use crate::paths::normal;
-use crate::progress::Progress;
 use crate::rules::Rules;
 use crate::texts::{DEFAULT_MAX_BYTES, bounded, file};
 use memgate_core::state::cluster_snapshot::ClusterSnapshot;
@@ -62,8 +61,6 @@ pub struct Plan {
     pub builder: Option<Builder>,
     /// The directory with the files from which standard input was built.
     pub sources: Option<PathBuf>,
-    /// How far the run is.
-    pub progress: Progress,
     /// Texts that replace those of files, by the names of their sources.
     pub instead: BTreeMap<String, String>,
     /// The files whose texts an editor holds.
@@ -115,7 +112,6 @@ impl Default for Plan {
             max_bytes: DEFAULT_MAX_BYTES,
             builder: None,
             sources: None,
-            progress: Progress::default(),
             instead: BTreeMap::new(),
             open: Vec::new(),
             checks_only_open: false,

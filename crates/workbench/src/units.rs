@@ -21,7 +21,6 @@ use crate::origins::find::SpotsOf;
 use crate::ours::Ours;
 use crate::paths::normal;
 use crate::plan::Plan;
-use crate::progress::Step;
 use crate::releases::{Release, Releases};
 use crate::rendered::Rendered;
 use crate::tools::Tools;
@@ -270,15 +269,13 @@ impl Building<'_> {
             }
         }
         let Some(tools) = self.tools.clone() else { return };
-        let (builder, Plan { max_bytes, progress, .. }) = (self.builder, self.plan);
-        progress.begin(Step::Render, jobs.len());
+        let (builder, Plan { max_bytes, .. }) = (self.builder, self.plan);
         let work = |(unit, is_ours): (Unit, bool)| {
             let of_tool = |tool| {
                 let program = tools.program(tool).map_err(str::to_owned)?;
                 build(&unit, (builder, &tools, program), *max_bytes)
             };
             let made = unit.tool.map_or_else(|| Err(String::new()), of_tool);
-            progress.done(Step::Render);
             (unit, is_ours, made)
         };
         let mut done = Vec::new();
