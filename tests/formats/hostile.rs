@@ -145,7 +145,6 @@ fn no_line_about_any_kind_begins_with_a_text_of_an_input() {
                     &["mutate", ".", "--diff"],
                     &["explain-pod", "a.yaml"],
                     &["map", "."],
-                    &["map", ".", "-o", "mermaid"],
                     &["test", "a.yaml"],
                 ] {
                     let diff =

@@ -122,7 +122,6 @@ fn no_command_names_a_program_as_a_file() {
             &["file=base/memory.yaml,line=5"],
         ),
         (&["map", "base", "overlays"], &["team-s"]),
-        (&["map", "base", "overlays", "-o", "mermaid"], &["team-s"]),
     ] {
         let output = scratch.command(words).env("PATH", programs()).output().expect("memgate runs");
         let found = text(&output.stdout) + &text(&output.stderr);

@@ -21,7 +21,7 @@ use crate::styles::{Style, holds_marker, objects};
 use crate::{MARKER, expect_no_marker};
 
 /// The commands that read manifests; `FILE` stands for the file.
-const COMMANDS: [&str; 25] = [
+const COMMANDS: [&str; 24] = [
     "check -o text FILE",
     "check -o concise FILE",
     "check -o json FILE",
@@ -42,7 +42,6 @@ const COMMANDS: [&str; 25] = [
     "view FILE",
     "view --with FILE FILE",
     "map FILE",
-    "map -o mermaid FILE",
     "test FILE",
     "test -o json FILE",
     "test -o junit FILE",

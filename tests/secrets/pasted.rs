@@ -39,7 +39,7 @@ const KEYS: [(&str, &str); 22] = [
 ];
 
 /// Those that print texts about the files.
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 11] = [
     "check -o text -o json=o.json -o sarif=o.sarif -o junit=o.xml -o gitlab=o.gl -o html=o.html in",
     "check -o concise in",
     "check -o github in",
@@ -48,7 +48,6 @@ const COMMANDS: [&str; 12] = [
     "explain-pod in",
     "view in",
     "map in",
-    "map -o mermaid in",
     "audit -o json --policy policy.json in",
     "what-if --policy policy.json in",
     "check -o text --with in in/0.yaml",

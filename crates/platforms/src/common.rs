@@ -74,17 +74,3 @@ pub const PUT_BACK: &str = "put back; another webhook dropped it";
 
 /// The same of an init container.
 pub const TAKEN_OUT: &str = "it is taken out";
-
-/// Whether the judge of pods has this code: a pod with the finding starts otherwise than meant, or never.
-pub fn is_of_pod_judge(code: &Code) -> bool {
-    const OTHERS: [&Code; 2] = [&POD_NOT_RECOGNISED, &POD_TEMPLATE_UNREAD];
-    code.name.starts_with("memgate/pod-") && !OTHERS.contains(&code)
-}
-
-/// Whether a pod with a finding of the judge never starts: an init container of it never ends, or fails.
-pub fn keeps_pod_from_starting(finding: &Finding) -> bool {
-    let place = finding.pointer.as_str();
-    let never_ends = *finding.code == POD_PART_LOST && place.ends_with("/restartPolicy");
-    let is_one = never_ends || [&POD_SIDECAR_BLOCKS, &POD_WAIT_NO_NETWORK].contains(&finding.code);
-    is_one && place.starts_with("/spec/initContainers/")
-}

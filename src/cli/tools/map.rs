@@ -2,22 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use anstream::adapter::strip_bytes;
 use anyhow::Context as _;
 
 use crate::cli::cluster::ClusterArgs;
-use crate::cli::file::write_whole;
 use crate::cli::input::{InputArgs, note_read};
-use crate::cli::output::FormatAndFile;
-use crate::cli::terminal::{Terminal, masked_bytes};
+use crate::cli::terminal::Terminal;
 use crate::cli::{ExitStatus, live};
 use memgate_model::request::Point;
 use memgate_primitives::number::more;
 use memgate_primitives::plain_text::{quoted, shown_name};
 use memgate_primitives::suggest::nearest;
 use memgate_workbench::map_verdicts::judged_map;
-use memgate_workbench::report::map::{MapFormat, MemoryMap, write};
-use memgate_workbench::report::without_commands;
+use memgate_workbench::report::map::{MemoryMap, write};
 use memgate_workbench::run::Run;
 
 /// Print which agents and pods reach which memory
@@ -36,7 +32,6 @@ Examples:
   memgate map deploy/
   memgate map --context prod
   memgate map deploy/ --namespace team-a
-  memgate map deploy/ -o mermaid=map.mmd
 
 Without PATH the objects are those of the cluster of --context or --kubeconfig. With none of them, they are \
 those of the paths of .memgate.yaml, else of the cluster of KUBECONFIG, else of the working directory."
@@ -54,13 +49,6 @@ pub struct Args {
         help_heading = "Selection"
     )]
     namespaces: Vec<String>,
-
-    /// Format and file [default: text]
-    ///
-    /// Formats: text and mermaid (a flowchart that GitHub and GitLab draw). Above 60 boxes the flowchart says so, and has
-    /// the table of text in place of a picture.
-    #[arg(short, long, value_name = "FORMAT[=FILE]", help_heading = "Output", value_parser = parse_output)]
-    output: Option<MapOutput>,
 
     #[command(flatten)]
     cluster: ClusterArgs,
@@ -97,13 +85,6 @@ impl clap::FromArgMatches for MapInput {
     }
 }
 
-/// A format of the map and its file.
-type MapOutput = FormatAndFile<MapFormat>;
-
-fn parse_output(text: &str) -> Result<MapOutput, String> {
-    MapOutput::parse(text, &MapFormat::ALL, MapFormat::name)
-}
-
 /// Runs the command.
 ///
 /// # Errors
@@ -118,13 +99,12 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let (mut map, inputs) = judged_map(&run)?;
     note_read(&inputs, terminal);
     let errors = inputs.errors;
-    let output = args.output.clone().unwrap_or(MapOutput { format: MapFormat::Text, file: None });
     if !args.select(&mut map, terminal) {
         return Ok(ExitStatus::Nothing);
     }
     let has_memory = map.memories().next().is_some();
     if has_memory {
-        write_map(&map, &output, terminal)?;
+        write_map(&map, terminal)?;
     } else if errors.is_empty() {
         terminal.note("error: nothing to map was found: no memory resource, and nothing that refers to one");
     }
@@ -158,22 +138,8 @@ impl Args {
     }
 }
 
-fn write_map(map: &MemoryMap, output: &MapOutput, terminal: Terminal) -> anyhow::Result<()> {
+fn write_map(map: &MemoryMap, terminal: Terminal) -> anyhow::Result<()> {
     let mut bytes = Vec::new();
-    if let Some(why) = write(map, output.format, &mut bytes).context("failed to write the map")? {
-        terminal.note(&format!("note: {why}, so its table is written; --namespace shows a part"));
-    }
-    put(bytes, output, output.format == MapFormat::Text, terminal)
-}
-
-/// Writes to the file, or to standard output.
-fn put(bytes: Vec<u8>, output: &MapOutput, is_for_people: bool, terminal: Terminal) -> anyhow::Result<()> {
-    match &output.file {
-        Some(path) => {
-            let bytes = masked_bytes(without_commands(bytes, " #"));
-            write_whole(path, &strip_bytes(&bytes).into_vec())
-        }
-        None if is_for_people => terminal.out(&bytes),
-        None => terminal.raw(&masked_bytes(bytes)),
-    }
+    write(map, &mut bytes).context("failed to write the map")?;
+    terminal.out(&bytes)
 }

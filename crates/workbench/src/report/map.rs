@@ -5,15 +5,11 @@
 
 pub(crate) mod graph;
 
-mod mermaid;
-
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
-
-use anstream::adapter::strip_bytes;
 
 /// The map of each unit of files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -301,48 +297,12 @@ impl MemoryMap {
     }
 }
 
-/// How a map is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MapFormat {
-    /// For people.
-    Text,
-    /// A Mermaid flowchart, which GitHub and GitLab draw.
-    Mermaid,
-}
-
-impl MapFormat {
-    /// Every format, in the order in which help lists them.
-    pub const ALL: [Self; 2] = [Self::Text, Self::Mermaid];
-
-    /// The name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Mermaid => "mermaid",
-        }
-    }
-}
-
-/// Writes a map in one format, and returns the reason if it has a table in place of a picture. Text has ANSI styles, which
-/// the stream removes where they are not wanted.
+/// Writes a map for people. It has ANSI styles, which the stream removes where they are not wanted.
 ///
 /// # Errors
 /// Those of the writer.
-pub fn write(map: &MemoryMap, format: MapFormat, out: &mut Vec<u8>) -> io::Result<Option<String>> {
-    if format == MapFormat::Text {
-        return text::write(map, out).map(|()| None);
-    }
-    let (text, why) = match mermaid::write(map) {
-        Ok(text) => (text, None),
-        Err(why) => {
-            let mut table = Vec::new();
-            text::write(map, &mut table)?;
-            let table = strip_bytes(&table).into_vec();
-            (mermaid::write_table(&why, &String::from_utf8_lossy(&table)), Some(why))
-        }
-    };
-    out.extend(text.into_bytes());
-    Ok(why)
+pub fn write(map: &MemoryMap, out: &mut Vec<u8>) -> io::Result<()> {
+    text::write(map, out)
 }
 
 #[cfg(test)]
