@@ -417,7 +417,7 @@ fn nothing_is_executed_fetched_or_read() {
         let outside = root.with_extension("outside");
         for (name, text) in &files {
             let text = text.replace("ADDRESS", &address);
-            repository.write(name, &text.replace("OUTSIDE", &outside.display().to_string()));
+            repository.write(name, text.replace("OUTSIDE", &outside.display().to_string()));
         }
         repository.write(".git/config", OUTSIDE);
         fs::create_dir_all(&outside).expect("a directory");

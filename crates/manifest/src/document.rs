@@ -228,7 +228,7 @@ fn flatten(mut document: Document, parsed: &mut Parsed) {
         }
         Some(Value::Null) | None => {}
         Some(_) => {
-            parsed.non_objects.push(NonObject { document, reason: "is a List whose items are not a list" })
+            parsed.non_objects.push(NonObject { document, reason: "is a List whose items are not a list" });
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The finding codes that belong to no single family.
 
 use memgate_model::codes::codes;
-use memgate_model::finding::{Code, Finding};
 
 codes! { "memgate";
     /// A URL of which clients read different hosts.

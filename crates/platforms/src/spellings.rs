@@ -190,12 +190,7 @@ mod tests {
     }
 
     /// What is wrong with a row for a field at `path`, whose paths begin at `holder`.
-    fn fault(
-        crds: &[Crd],
-        own: &SchemaNode,
-        (path, holder): (&str, &str),
-        row: &'static Value,
-    ) -> Option<String> {
+    fn fault(own: &SchemaNode, (path, holder): (&str, &str), row: &'static Value) -> Option<String> {
         let spelling = read(row, holder).expect("a row");
         if declared(own, path).is_some() {
             return Some(format!("{path} exists"));
@@ -233,10 +228,9 @@ mod tests {
                     {
                         let listed = like(table, row).and_then(Value::as_object);
                         let below = listed.into_iter().flatten();
-                        let below = below.filter_map(|(name, row)| {
-                            fault(&crds, own, (&format!("{path}.{name}"), path), row)
-                        });
-                        let here = listed.is_none().then(|| fault(&crds, own, (path, ""), row)).flatten();
+                        let below = below
+                            .filter_map(|(name, row)| fault(own, (&format!("{path}.{name}"), path), row));
+                        let here = listed.is_none().then(|| fault(own, (path, ""), row)).flatten();
                         faults
                             .extend(below.chain(here).map(|fault| format!("{} {kind} {fault}", family.name)));
                         rows += listed.map_or(1, Map::len);

@@ -180,6 +180,30 @@ enum Judged {
     Exempt(Box<CheckedObject>),
 }
 
+/// Adds the notices about objects that a decision has read or looked for.
+fn note_of_read(inputs: &mut Inputs, all: &[Decided], snapshot: &Snapshot) {
+    let of_read = std::mem::take(&mut inputs.of_read);
+    if of_read.is_empty() {
+        return;
+    }
+    let missing =
+        |decided: &Decided| decided.findings().flat_map(|it| it.missing.clone()).collect::<Vec<_>>();
+    let lacking = all.iter().flat_map(|decided| decided.unknown.iter().cloned().chain(missing(decided)));
+    let lacking: BTreeSet<Reference> = lacking.collect();
+    let is_counted = |object: &Reference| {
+        lacking.contains(object) || snapshot.uses.as_ref().is_some_and(|it| it.has_read_repeated(object))
+    };
+    let counted = of_read.into_iter().filter(|(object, _)| is_counted(object));
+    inputs.notices.extend(counted.map(|(_, notice)| notice));
+}
+
+/// Notes what may make the objects of which nothing is known.
+fn note_makers(inputs: &mut Inputs, all: &[Decided], snapshot: &Snapshot) {
+    let unknown = all.iter().flat_map(|decided| &decided.unknown);
+    let made = unknown.filter_map(|it| Some((it, snapshot.maker_of(it.kind, &it.namespace, &it.name)?)));
+    inputs.makers.extend(made.map(|(object, maker)| (object.clone(), Arc::clone(maker))));
+}
+
 /// The policies that are in force.
 fn in_force(policies: &Arc<Policies>) -> Arc<Policies> {
     let mut in_force = Arc::clone(policies);
@@ -270,24 +294,8 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     for (path, known) in inputs.state_paths.iter_mut().enumerate() {
         known.is_used |= used_paths.get(path).is_none_or(|is_used| *is_used);
     }
-    let of_read = std::mem::take(&mut inputs.of_read).into_iter();
-    let missing =
-        |decided: &Decided| decided.findings().flat_map(|it| it.missing.clone()).collect::<Vec<_>>();
-    let mut lacking: BTreeSet<Reference> = BTreeSet::new();
-    if of_read.len() > 0 {
-        lacking
-            .extend(all.iter().flat_map(|decided| decided.unknown.iter().cloned().chain(missing(decided))));
-    }
-    let is_counted = |object: &Reference| {
-        lacking.contains(object) || snapshot.uses.as_ref().is_some_and(|it| it.has_read_repeated(object))
-    };
-    inputs.notices.extend(of_read.filter(|(object, _)| is_counted(object)).map(|(_, notice)| notice));
-    if !snapshot.makers.is_empty() {
-        for it in all.iter().flat_map(|decided| &decided.unknown) {
-            let maker = snapshot.maker_of(it.kind, &it.namespace, &it.name).cloned();
-            inputs.makers.extend(maker.map(|maker| (it.clone(), maker)));
-        }
-    }
+    note_of_read(&mut inputs, &all, &snapshot);
+    note_makers(&mut inputs, &all, &snapshot);
     let mut leftovers = leftovers(&inputs.policies, &snapshot, &used, occasion.now, &inputs.places);
     // What has no effect on some files may have one on the others.
     let of_others: &[&Code] = match &inputs {

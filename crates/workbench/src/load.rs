@@ -289,7 +289,12 @@ impl<'p> Loading<'p> {
         for source in &templates {
             pass_over_template(source, false, inputs);
         }
-        let documents = sources.iter().flat_map(each_value);
+        let is_meant = |source: &Source| source.name() == path || may_be_manifest(source.text().as_bytes());
+        let of_source = |source: &Arc<Source>| {
+            let is_meant = is_meant(source);
+            each_value(source).filter(move |document| is_meant || document.is_ok())
+        };
+        let documents = sources.iter().flat_map(of_source);
         let documents = documents.map(|document| Ok(fill_in(document?, None, None)));
         for filled in documents {
             match filled {

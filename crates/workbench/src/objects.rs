@@ -450,7 +450,7 @@ impl UndecidedObject {
 
     /// Whether the pod that is decided about is that of an agent.
     pub(crate) fn is_of_agent(&self) -> bool {
-        let pod = self.object.template.as_deref().map_or(self.manifest(), |template| &template.pod);
+        let pod = self.object.template.as_deref().map_or_else(|| self.manifest(), |template| &template.pod);
         serde_json::from_str(pod).is_ok_and(|pod| is_of_agent(&pod))
     }
 

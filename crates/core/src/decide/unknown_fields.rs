@@ -70,7 +70,7 @@ fn finding(
     let known = || field.holder.object.properties.keys().map(String::as_str);
     let exists = |spelling: &Spelling| match &spelling.meant {
         Meant::Field(meant) => declared(of.schema, meant).is_some(),
-        _ => true,
+        Meant::Words(_) => true,
     };
     let row = spelling(family, of.kind, path).filter(exists);
     if let Some(Spelling { meant: Meant::Words(words), is_of_other_release: true, .. }) = row

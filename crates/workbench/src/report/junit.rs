@@ -107,7 +107,7 @@ impl Suites {
     /// Adds the error of an input.
     pub(super) fn add_error(&mut self, error: &InputError<'_>) {
         let (kind, message) = (error.code().to_owned(), error.line.clone());
-        let name = format!("{} can be read", error.file.map_or("the input".into(), relative));
+        let name = format!("{} can be read", error.file.map_or_else(|| "the input".into(), relative));
         let test = Test { name, result: TestResult::Error { kind, message } };
         self.add(error.file.unwrap_or("memgate"), [test]);
     }
