@@ -23,9 +23,8 @@ pub(crate) static FAMILY: Family = Family {
         memories_if: None,
         watched: &[&api::NOTEBOOK],
         in_files: &[],
-        chart_settings: &[],
         fetched: &[],
-        others: &[],
+        others: "",
     },
     pods: Pods {
         selectors: &api::POD_SELECTORS,

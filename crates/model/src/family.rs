@@ -78,13 +78,11 @@ pub struct Kinds {
     /// a platform. A server whose settings ask for it watches those with a label selector, which it sends to the
     /// apiserver; it never reads the others.
     pub in_files: &'static [(&'static Kind, Option<&'static str>)],
-    /// The settings that decisions read in releases of the platform's chart, in files: the name of the chart, and the path
-    /// of a value.
-    pub chart_settings: &'static [(&'static str, &'static str)],
     /// The kinds that decisions look up one object at a time; RBAC rules allow `get` only.
     pub fetched: &'static [&'static Kind],
-    /// The other kinds of the platform's groups, which are known by name only.
-    pub others: &'static [OtherKinds],
+    /// The other kinds of the platform's groups, of all versions, older and announced ones too, which are known by name only: a
+    /// line for each group, `GROUP: KIND KIND`.
+    pub others: &'static str,
 }
 
 impl Kinds {
@@ -93,9 +91,6 @@ impl Kinds {
         self.validated.iter().chain(self.watched).chain(self.fetched).copied()
     }
 }
-
-/// A group, and the names of kinds in it with blanks between them.
-pub type OtherKinds = (&'static str, &'static str);
 
 /// Makes the labels of the pods of an object of this kind, namespace and name; `None` if it is not an agent.
 pub type LabelsForAgent = fn(&Kind, &str, &str) -> Option<Value>;
@@ -165,9 +160,12 @@ pub struct Validation {
     pub ratchets: bool,
     /// The codes of findings that only say that another object, the first one elsewhere, is denied.
     pub follows: &'static [&'static Code],
-    /// The fields that findings read besides the one at which they stand, `spec.agentConfigs[].name`. Where a later step
-    /// fills in one of them, in a file, such a finding is not known.
-    pub reads: &'static [(&'static Code, &'static [&'static str])],
+    /// The fields that findings read besides the one at which they stand: a line for each code, `CODE: FIELD FIELD`, such as
+    /// `spec.agentConfigs[].name`. Where a later step fills in one of them, in a file, such a finding is not known.
+    pub reads: &'static str,
+    /// The settings that findings read in releases of the platform's chart, in files: the name of the chart, and the path
+    /// of a value.
+    pub chart_settings: &'static [(&'static str, &'static str)],
 }
 
 impl Validation {
@@ -178,7 +176,8 @@ impl Validation {
         changes_only: false,
         ratchets: false,
         follows: &[],
-        reads: &[],
+        reads: "",
+        chart_settings: &[],
     };
 }
 
@@ -359,6 +358,12 @@ impl Family {
         self.kinds.fetched.contains(&&SERVICE)
     }
 
+    /// The fields that findings of a code read besides the one at which they stand; `None` if they read no other.
+    pub fn read_besides(&self, code: &Code) -> Option<impl Iterator<Item = &'static str> + use<>> {
+        let mut rows = self.validation.reads.lines().filter_map(|line| line.split_once(": "));
+        rows.find(|(name, _)| *name == code.name).map(|(_, fields)| fields.split(' '))
+    }
+
     /// What decisions about its pods ask policies.
     pub fn question_of_pods(&self) -> Question {
         if self.reads_unseen() { Question::PodWithUnseen } else { Question::Pod }
@@ -379,9 +384,8 @@ impl Family {
 
     /// The other kinds of the platform's groups, each with its group.
     pub fn other_kinds(&self) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
-        let of_group =
-            |(group, kinds): &'static OtherKinds| kinds.split_whitespace().map(|kind| (*group, kind));
-        self.kinds.others.iter().flat_map(of_group)
+        let groups = self.kinds.others.lines().filter_map(|line| line.split_once(": "));
+        groups.flat_map(|(group, kinds)| kinds.split_whitespace().map(move |kind| (group, kind)))
     }
 
     /// Whether two versions of an object of this kind, in JSON, differ in their spec, or in a label or annotation that

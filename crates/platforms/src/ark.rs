@@ -16,7 +16,6 @@ mod validate;
 mod value;
 mod view;
 
-use crate::other_kinds;
 use crate::packed::packed;
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 use memgate_model::kind::{CONFIG_MAP, SERVICE};
@@ -33,9 +32,8 @@ pub static FAMILY: Family = Family {
         memories_if: None,
         watched: &[&api::MEMORY, &api::STATE_QUERY, &api::ARK_CONFIG],
         in_files: &api::WORKLOADS,
-        chart_settings: &[],
         fetched: &[&SERVICE, &CONFIG_MAP],
-        others: other_kinds::ARK,
+        others: include_str!("ark/other_kinds.txt"),
     },
     pods: Pods {
         selectors: &api::POD_SELECTORS,

@@ -13,7 +13,6 @@ mod inject;
 mod validate;
 mod view;
 
-use super::other_kinds;
 use super::packed::packed;
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 
@@ -29,9 +28,8 @@ pub static FAMILY: Family = Family {
         memories_if: None,
         watched: &api::VALIDATED,
         in_files: &[],
-        chart_settings: &[],
         fetched: &[],
-        others: other_kinds::ARKONIS,
+        others: include_str!("arkonis/other_kinds.txt"),
     },
     pods: Pods {
         selectors: &api::POD_SELECTORS,
@@ -45,10 +43,7 @@ pub static FAMILY: Family = Family {
     },
     validation: Validation {
         follows: &[&codes::MEMORY_INVALID, &codes::POD_MEMORY_INVALID],
-        reads: &[
-            (&codes::ENDPOINT_NOT_URL, &["spec.vectorStore.provider"]),
-            (&codes::POD_NO_AGENT_CONTAINER, &["spec.containers[].name"]),
-        ],
+        reads: include_str!("arkonis/reads.txt"),
         ..Validation::STRICT
     },
     meanings: &[],

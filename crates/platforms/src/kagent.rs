@@ -19,27 +19,9 @@ mod embedder;
 mod validate;
 mod view;
 
-use crate::other_kinds;
 use crate::packed::packed;
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
-use memgate_model::finding::Code;
 use memgate_model::kind::CONFIG_MAP;
-
-/// What the findings about the sections of an agent read: an agent that brings its own image ignores them.
-const READS: &[(&Code, &[&str])] = &[
-    (&codes::MEMORY_MODEL_REQUIRED, &["spec.type"]),
-    (&codes::MEMORY_MODEL_NAME, &["spec.type"]),
-    (&codes::TTL_DAYS, &["spec.type"]),
-    (&codes::EMBEDDER_NOT_FOUND, &["spec.type"]),
-    (&codes::EMBEDDER_UNUSABLE, &["spec.type"]),
-    (&codes::EMBEDDER_RUNTIME, &["spec.type"]),
-    (&codes::EMBEDDER_IS_CHAT_MODEL, &["spec.type"]),
-    (&codes::EMBEDDER_CREDENTIAL_CONFLICT, &["spec.type"]),
-    (&codes::SUMMARIZER_NOT_FOUND, &["spec.type"]),
-    (&codes::COMPACTION_PAIR, &["spec.type"]),
-    (&codes::VECTORS_OFF, &["spec.type"]),
-    (&codes::LINE_REMOVED, &["spec.type"]),
-];
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {
@@ -53,12 +35,17 @@ pub static FAMILY: Family = Family {
         memories_if: Some((&api::AGENTS, api::HAS_MEMORY)),
         watched: &api::VALIDATED,
         in_files: &[(&CONFIG_MAP, None), (&api::MOVED_HARNESS, None)],
-        chart_settings: &[validate::CHART_SETTING],
         fetched: &[],
-        others: other_kinds::KAGENT,
+        others: include_str!("kagent/other_kinds.txt"),
     },
     pods: Pods { known_otherwise: Some(api::is_kagent_pod), ..Pods::NONE },
-    validation: Validation { fails_open: true, changes_only: true, reads: READS, ..Validation::STRICT },
+    validation: Validation {
+        fails_open: true,
+        changes_only: true,
+        reads: include_str!("kagent/reads.txt"),
+        chart_settings: &[validate::CHART_SETTING],
+        ..Validation::STRICT
+    },
     meanings: &[],
     edges: &edges::EDGES,
     by_memory: &edges::BY_MEMORY,

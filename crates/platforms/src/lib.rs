@@ -18,7 +18,6 @@ pub mod kagent;
 pub mod message;
 pub mod orka;
 pub mod orloj;
-mod other_kinds;
 pub mod other_references;
 mod packed;
 mod prelude;

@@ -20,7 +20,6 @@ mod setting;
 mod validate;
 mod view;
 
-use crate::other_kinds;
 use crate::packed::packed;
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 use memgate_model::kind::{CONFIG_MAP, NAMESPACE};
@@ -37,9 +36,8 @@ pub static FAMILY: Family = Family {
         memories_if: None,
         watched: &[&api::STATE_AGENT, &api::STATE_TASK, &api::TOOL, &NAMESPACE],
         in_files: &[(&CONFIG_MAP, None)],
-        chart_settings: &[],
         fetched: &[],
-        others: other_kinds::ORKA,
+        others: include_str!("orka/other_kinds.txt"),
     },
     pods: Pods {
         selectors: &api::POD_SELECTORS,
@@ -51,11 +49,7 @@ pub static FAMILY: Family = Family {
     validation: Validation {
         fails_open: true,
         changes_only: true,
-        reads: &[
-            (&codes::TOOL_DISABLE_NO_EFFECT, &["metadata.annotations.memgate.dev/orka-memory-tools"]),
-            (&codes::POD_NAMESPACE_DIFFERS, &["metadata.namespace"]),
-            (&codes::POD_NO_TOKEN, &["spec.containers[].volumeMounts[].mountPath"]),
-        ],
+        reads: include_str!("orka/reads.txt"),
         ..Validation::STRICT
     },
     meanings: &api::MEANINGS,

@@ -16,8 +16,8 @@ mod namespace;
 mod validate;
 mod view;
 
+use crate::message;
 use crate::packed::packed;
-use crate::{message, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 
 /// The row of the platform.
@@ -33,9 +33,8 @@ pub static FAMILY: Family = Family {
         memories_if: None,
         watched: &[&api::MEMORY, &api::AGENT, &api::MODEL_ENDPOINT],
         in_files: &[(&api::OWN_SECRET, None)],
-        chart_settings: &[],
         fetched: &[],
-        others: other_kinds::ORLOJ,
+        others: include_str!("orloj/other_kinds.txt"),
     },
     pods: Pods {
         selectors: &api::POD_SELECTORS,
@@ -44,13 +43,7 @@ pub static FAMILY: Family = Family {
         labels_for_agent: Some(inject::labels_for_agent),
         ..Pods::NONE
     },
-    validation: Validation {
-        reads: &[
-            (&codes::POD_AGENT_MISSING, &["metadata.labels.orloj.dev/agent"]),
-            (&codes::POD_CONTAINER_MISSING, &["spec.containers[].name"]),
-        ],
-        ..Validation::STRICT
-    },
+    validation: Validation { reads: include_str!("orloj/reads.txt"), ..Validation::STRICT },
     meanings: &api::MEANINGS,
     edges: &edges::EDGES,
     by_memory: &edges::BY_MEMORY,

@@ -152,10 +152,9 @@ mod tests {
     }
 
     fn is_kind(family: &Family, crds: &[Crd], kind: &GroupKind) -> bool {
-        let others = family.kinds.others.iter().filter(|(group, _)| *group == kind.group);
         BUILT_IN.contains(&(&*kind.group, &*kind.kind))
             || crds.iter().any(|crd| crd.kind == kind.kind && crd.group == kind.group)
-            || others.flat_map(|(_, kinds)| kinds.split_whitespace()).any(|other| other == kind.kind)
+            || family.other_kinds().any(|other| other == (&*kind.group, &*kind.kind))
     }
 
     #[test]

@@ -8,60 +8,45 @@ use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
-use memgate_primitives::pointer::Pointer;
 use memgate_schema::crd::SchemaNode;
 use serde_json::{Map, Value};
 
 /// What is meant by a field that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spelling {
-    /// What the user meant.
-    pub meant: Meant,
+    /// A field of the same kind, by its path from the root; else a few words that say what there is.
+    pub meant: String,
+    /// Whether it is a field.
+    pub is_field: bool,
     /// More about it.
     pub help: Option<&'static str>,
     /// Whether another release has the field: nothing is wrong with it.
     pub is_of_other_release: bool,
 }
 
-/// What the user meant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Meant {
-    /// A field of the same kind, by its path from the root.
-    Field(String),
-    /// No field; a few words say what there is.
-    Words(&'static str),
-}
-
 type Table = Map<String, Value>;
 
 /// The tables of all platforms, by name.
 static TABLES: LazyLock<BTreeMap<&str, Table>> = LazyLock::new(|| {
-    let read = |family: &'static Family| (family.name, table(family.definitions.spellings));
+    let read = |family: &'static Family| {
+        let source = Arc::new(Source::new("spellings.yaml", family.definitions.spellings));
+        let table = values(&source, &mut Vec::new()).first().and_then(|it| it.value().as_object().cloned());
+        (family.name, table.unwrap_or_default())
+    };
     crate::ALL.into_iter().map(read).collect()
 });
-
-fn table(text: &'static str) -> Table {
-    let documents = values(&Arc::new(Source::new("spellings.yaml", text)), &mut Vec::new());
-    documents.first().and_then(|document| document.value().as_object().cloned()).unwrap_or_default()
-}
 
 /// What is meant by a field of a kind; list elements of its path are `[]`.
 pub fn spelling(family: &Family, kind: &Kind, field: &str) -> Option<Spelling> {
     let table = TABLES.get(family.name)?;
     let with_group = format!("{}.{}", kind.kind, kind.group);
-    let first = table.get(&with_group).or_else(|| table.get(kind.kind));
-    let mut rows = first;
-    while let Some(of_kind) = rows {
-        let row = of_kind.get(field).and_then(|row| read(row, ""));
+    let own = table.get(&with_group).or_else(|| table.get(kind.kind));
+    let mut twins = std::iter::successors(own, |rows| like(table, rows)).enumerate();
+    twins.find_map(|(twin, rows)| {
+        let row = rows.get(field).and_then(|row| read(row, ""));
         // The releases of a twin are others.
-        let is_own = rows == first;
-        let counts = |it: &Spelling| is_own || !it.is_of_other_release;
-        if let Some(found) = row.or_else(|| below(table, of_kind, field)).filter(counts) {
-            return Some(found);
-        }
-        rows = like(table, of_kind);
-    }
-    None
+        row.or_else(|| below(table, rows, field)).filter(|row| twin == 0 || !row.is_of_other_release)
+    })
 }
 
 /// The rows that another entry of the table takes over.
@@ -80,17 +65,14 @@ fn read(row: &'static Value, holder: &str) -> Option<Spelling> {
     let part = |key| row.get(key).and_then(Value::as_str);
     let note = part("note");
     let text = row.as_str().or(note).or_else(|| part("say"))?;
-    let meant = match text.contains(' ') {
-        true => Meant::Words(text),
-        false if holder.is_empty() => Meant::Field(text.to_owned()),
-        false => Meant::Field(format!("{holder}.{text}")),
-    };
-    Some(Spelling { meant, help: part("help"), is_of_other_release: note.is_some() })
+    let is_field = !text.contains(' ');
+    let meant = if is_field && !holder.is_empty() { format!("{holder}.{text}") } else { text.to_owned() };
+    Some(Spelling { meant, is_field, help: part("help"), is_of_other_release: note.is_some() })
 }
 
 /// The part of a definition at a path, if it has one; list elements are `[]`.
 pub fn declared<'s>(schema: &'s SchemaNode, path: &str) -> Option<&'s SchemaNode> {
-    path.split('.').try_fold(schema, |here, segment| {
+    path.split('.').filter(|segment| !segment.is_empty()).try_fold(schema, |here, segment| {
         let below = here.object.field(segment.trim_end_matches("[]"))?;
         if segment.ends_with("[]") { below.list.items.as_deref() } else { Some(below) }
     })
@@ -99,24 +81,20 @@ pub fn declared<'s>(schema: &'s SchemaNode, path: &str) -> Option<&'s SchemaNode
 /// The most sections of a definition in which a name is looked for.
 const MAX_SEARCHED: usize = 2000;
 
-/// A part of a definition that has fields, with its path.
-type Section<'s> = (String, &'s SchemaNode);
-
-/// The fields of a definition with the name of a field that it does not have at `place`: those one level higher or lower,
-/// else those two levels away. Nothing if more than two are as near: then the name says little.
-pub fn at_other_levels(schema: &SchemaNode, place: &Pointer) -> Vec<String> {
-    let mut higher = sections(schema, place);
-    let Some((name, here)) = place.tokens().last().zip(higher.pop()) else { return Vec::new() };
-    let own = format!("{}.", here.0);
-    let mut lower = vec![here];
+/// The fields of a definition with the name of one at `path` that it does not have: those one level higher or lower, else
+/// those two levels away. Nothing if more than two are as near: then the name says little.
+pub fn at_other_levels(schema: &SchemaNode, path: &str) -> Vec<String> {
+    let (mut here, name) = path.rsplit_once('.').unwrap_or(("", path));
+    let mut lower =
+        declared(schema, here).map(|section| (here.to_owned(), section)).into_iter().collect::<Vec<_>>();
     for _ in 0..2 {
-        lower = lower.iter().flat_map(below_section).take(MAX_SEARCHED).collect();
-        let above = higher.pop();
-        let having =
-            above.iter().chain(&lower).filter(|(_, section)| section.object.properties.contains_key(&*name));
-        let fields = having.map(|(path, _)| join(path, &name));
-        // The section in which the field is, and what every object has, cannot be meant.
-        let fields = fields.filter(|field| field.contains('.') && !own.starts_with(&format!("{field}.")));
+        lower = lower.iter().flat_map(sections_below).take(MAX_SEARCHED).collect();
+        here = here.rsplit_once('.').map_or("", |(above, _)| above);
+        let above = declared(schema, here).map(|section| (here.to_owned(), section));
+        let having = above.iter().chain(&lower).filter(|(_, it)| it.object.properties.contains_key(name));
+        let fields = having.map(|(section, _)| format!("{section}.{name}"));
+        // What every object has, and the section in which the field is, cannot be meant.
+        let fields = fields.filter(|it| !it.starts_with('.') && !path.starts_with(&format!("{it}.")));
         let fields: Vec<String> = fields.take(3).collect();
         if !fields.is_empty() {
             return if fields.len() > 2 { Vec::new() } else { fields };
@@ -125,36 +103,19 @@ pub fn at_other_levels(schema: &SchemaNode, place: &Pointer) -> Vec<String> {
     Vec::new()
 }
 
-/// The sections on the way to a field, from the root to the one in which it is.
-fn sections<'s>(root: &'s SchemaNode, place: &Pointer) -> Vec<Section<'s>> {
-    let (mut here, mut all) = ((String::new(), root), Vec::new());
-    for token in place.parent().iter().flat_map(Pointer::tokens) {
-        let (path, node) = &here;
-        let below = match &node.list.items {
-            Some(items) => Some((format!("{path}[]"), items.as_ref())),
-            None => node.object.field(&token).map(|below| (join(path, &token), below)),
-        };
-        let Some(below) = below else { return Vec::new() };
-        let is_list = node.list.items.is_some();
-        let above = std::mem::replace(&mut here, below);
-        all.extend((!is_list).then_some(above));
-    }
-    all.push(here);
-    all
-}
-
-/// The sections one level lower.
-fn below_section<'s>((path, section): &Section<'s>) -> impl Iterator<Item = Section<'s>> {
+/// The sections one level lower, each with its path.
+fn sections_below<'s>(
+    (path, section): &(String, &'s SchemaNode),
+) -> impl Iterator<Item = (String, &'s SchemaNode)> {
     let is_own = |name: &str| !path.is_empty() || !["metadata", "status"].contains(&name);
     let fields = section.object.properties.iter().filter(move |(name, _)| is_own(name));
-    fields.map(move |(name, field)| match &field.list.items {
-        Some(items) => (format!("{}[]", join(path, name)), items.as_ref()),
-        None => (join(path, name), field.as_ref()),
+    fields.map(move |(name, field)| {
+        let below = format!("{path}.{name}").trim_start_matches('.').to_owned();
+        match &field.list.items {
+            Some(items) => (below + "[]", items.as_ref()),
+            None => (below, field.as_ref()),
+        }
     })
-}
-
-fn join(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
 #[cfg(test)]
@@ -181,14 +142,6 @@ mod tests {
         &crd.newest().expect("a version").schema
     }
 
-    /// Whether a definition has what is meant.
-    fn has(own: &SchemaNode, meant: &Meant) -> bool {
-        match meant {
-            Meant::Field(field) => declared(own, field).is_some(),
-            Meant::Words(_) => true,
-        }
-    }
-
     /// What is wrong with a row for a field at `path`, whose paths begin at `holder`.
     fn fault(own: &SchemaNode, (path, holder): (&str, &str), row: &'static Value) -> Option<String> {
         let spelling = read(row, holder).expect("a row");
@@ -201,18 +154,15 @@ mod tests {
         }
         let near = declared(own, section)
             .and_then(|holder| nearest(name, holder.object.properties.keys().map(String::as_str)))
-            .map(|near| Meant::Field(format!("{section}.{near}")));
+            .map(|near| format!("{section}.{near}"));
         if spelling.help.is_none() && near.is_some_and(|near| spelling.meant == near) {
             return Some(format!("{path} does not need a row: it is near in spelling"));
         }
-        let place = Pointer::new(format!("/{}", path.replace("[]", "/0").replace('.', "/")));
-        if let ([only], Meant::Field(meant), None) =
-            (at_other_levels(own, &place).as_slice(), &spelling.meant, spelling.help)
-            && only == meant
-        {
+        if spelling.help.is_none() && at_other_levels(own, path) == [spelling.meant.as_str()] {
             return Some(format!("{path} does not need a row: the definition has its name at another level"));
         }
-        (!has(own, &spelling.meant)).then(|| format!("{path}: no {:?}", spelling.meant))
+        let has = !spelling.is_field || declared(own, &spelling.meant).is_some();
+        (!has).then(|| format!("{path}: no {}", spelling.meant))
     }
 
     #[test]
@@ -281,24 +231,24 @@ mod tests {
             ("status".to_owned(), of(&["phase"], &json!({"type": "string"}))),
         ]));
         for (place, expected) in [
-            ("/spec/one", vec!["spec.a.one"]),
-            ("/spec/a/top", vec!["spec.top"]),
-            ("/spec/same", vec!["spec.a.same", "spec.b.same"]),
-            ("/spec/both", vec![]),
-            ("/spec/port", vec!["spec.list[].port"]),
-            ("/spec/list/3/top", vec!["spec.top"]),
-            ("/spec/map/any.key/top", vec!["spec.top"]),
-            ("/one", vec!["spec.a.one"]),
-            ("/phase", vec![]),
+            ("spec.one", vec!["spec.a.one"]),
+            ("spec.a.top", vec!["spec.top"]),
+            ("spec.same", vec!["spec.a.same", "spec.b.same"]),
+            ("spec.both", vec![]),
+            ("spec.port", vec!["spec.list[].port"]),
+            ("spec.list[].top", vec!["spec.top"]),
+            ("spec.map.key.top", vec!["spec.top"]),
+            ("one", vec!["spec.a.one"]),
+            ("phase", vec![]),
             // Three levels away.
-            ("/spec/deepest", vec![]),
-            ("/spec/deeper", vec!["spec.deep.deep.deeper"]),
+            ("spec.deepest", vec![]),
+            ("spec.deeper", vec!["spec.deep.deep.deeper"]),
             // It is in them.
-            ("/spec/a/a", vec![]),
-            ("/spec/kind", vec![]),
-            ("/spec/a/kind", vec![]),
+            ("spec.a.a", vec![]),
+            ("spec.kind", vec![]),
+            ("spec.a.kind", vec![]),
         ] {
-            assert_eq!(at_other_levels(&root, &Pointer::new(place)), expected, "{place}");
+            assert_eq!(at_other_levels(&root, place), expected, "{place}");
         }
     }
 
@@ -308,8 +258,23 @@ mod tests {
         let many = with_fields((0..300).map(|number| (format!("f{number}"), text.clone())));
         let all = with_fields((0..300).map(|number| (format!("f{number}"), many.clone())));
         let root = schema(&with_fields([("spec".to_owned(), all)]));
-        assert_eq!(at_other_levels(&root, &Pointer::new("/spec/none")), Vec::<String>::new());
-        assert_eq!(at_other_levels(&root, &Pointer::new("/spec/f7/f8")), ["spec.f8"]);
+        assert_eq!(at_other_levels(&root, "spec.none"), Vec::<String>::new());
+        assert_eq!(at_other_levels(&root, "spec.f7.f8"), ["spec.f8"]);
+    }
+
+    /// A misspelt code would leave a row without effect.
+    #[test]
+    fn each_row_about_other_fields_is_of_a_code() {
+        for family in crate::ALL {
+            let rows = family.validation.reads.lines();
+            for (name, fields) in rows.map(|row| row.split_once(": ").expect("a row")) {
+                let code = family.codes.iter().find(|code| code.name == name).expect(name);
+                assert!(
+                    fields.split(' ').eq(family.read_besides(code).expect(name)),
+                    "{name} is there twice"
+                );
+            }
+        }
     }
 
     /// A misspelt kind, or one that is named nowhere, would leave its rows without effect.

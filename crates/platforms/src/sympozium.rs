@@ -15,11 +15,10 @@ mod variables;
 mod view;
 
 use super::inject::viable::sizes::{LIMIT_RANGE, RESOURCE_QUOTA};
-use super::other_kinds;
+
 use super::packed::packed;
 use memgate_model::edit::Origin;
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
-use memgate_model::finding::Code;
 
 /// The names of the configs of an Ensemble.
 const CONFIGS: &[&str] = &["spec.agentConfigs[].name", "spec.personas[].name"];
@@ -29,51 +28,6 @@ pub fn is_of_agent_to_be_made(origin: &Origin) -> bool {
     let lists = CONFIGS.iter().filter_map(|names| names.strip_suffix("[].name"));
     origin.resource.starts_with("Ensemble ") && lists.into_iter().any(|list| origin.field.starts_with(list))
 }
-
-/// What findings read besides the field at which they stand.
-const READS: &[(&Code, &[&str])] = &[
-    (&codes::ACCESS_CONFIG_UNKNOWN, CONFIGS),
-    (&codes::PERMEABILITY_CONFIG_UNKNOWN, CONFIGS),
-    (&codes::TRUST_GROUP_MEMBER_UNKNOWN, CONFIGS),
-    (&codes::RELATIONSHIP_UNKNOWN, CONFIGS),
-    (&codes::RELATIONSHIP_UNKNOWN, &["spec.relationships[].type", "spec.stimulus.name"]),
-    (&codes::ACCESS_UNCOVERED, CONFIGS),
-    (&codes::ACCESS_UNCOVERED, RULES),
-    (&codes::EXPOSE_READ_ONLY, RULES),
-    (&codes::TRUSTED_WITHOUT_PEERS, CONFIGS),
-    (
-        &codes::TRUSTED_WITHOUT_PEERS,
-        &[
-            "spec.relationships[].source",
-            "spec.relationships[].target",
-            "spec.relationships[].type",
-            "spec.sharedMemory.membrane.permeability[].agentConfig",
-            "spec.sharedMemory.membrane.trustGroups[].agentConfigs[]",
-        ],
-    ),
-    (&codes::AGENT_NAME_TOO_LONG, &["spec.excludePersonas[]"]),
-    (&codes::NAME_NOT_SERVICE, &["spec.excludePersonas[]"]),
-    (&codes::MEMBRANE_WITHOUT_MEMORY, &["spec.sharedMemory.enabled"]),
-    (
-        &codes::TOKEN_NO_EFFECT,
-        &[
-            "spec.sharedMemory.membrane.tokenBudget.maxTokens",
-            "spec.sharedMemory.membrane.tokenBudget.maxTokensPerRun",
-        ],
-    ),
-    (&codes::LEGACY_MEMORY, &["spec.skills[].skillPackRef"]),
-    (&codes::AUTO_STORE_NO_EFFECT, &["spec.skills[].skillPackRef"]),
-    (&codes::WORKSPACE_NO_EFFECT, &["spec.workspace.perSessionPVC"]),
-    (&codes::SIDECAR_WRITER_TOKEN, &["metadata.name"]),
-    (&codes::POD_NO_AGENT_CONTAINER, &["spec.containers[].name"]),
-];
-
-/// The rules of access to shared memory.
-const RULES: &[&str] = &[
-    "spec.sharedMemory.accessRules[].agentConfig",
-    "spec.sharedMemory.accessRules[].persona",
-    "spec.sharedMemory.accessRules[].access",
-];
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {
@@ -87,9 +41,8 @@ pub static FAMILY: Family = Family {
         memories_if: None,
         watched: &api::WATCHED,
         in_files: &[(&LIMIT_RANGE, None), (&RESOURCE_QUOTA, None)],
-        chart_settings: &[],
         fetched: &api::FETCHED,
-        others: other_kinds::SYMPOZIUM,
+        others: include_str!("sympozium/other_kinds.txt"),
     },
     pods: Pods {
         selectors: &api::POD_SELECTORS,
@@ -100,7 +53,11 @@ pub static FAMILY: Family = Family {
         adds_containers: true,
         ..Pods::NONE
     },
-    validation: Validation { open_kinds: &api::OPEN, reads: READS, ..Validation::STRICT },
+    validation: Validation {
+        open_kinds: &api::OPEN,
+        reads: include_str!("sympozium/reads.txt"),
+        ..Validation::STRICT
+    },
     meanings: &api::MEANINGS,
     edges: &edges::EDGES,
     by_memory: &edges::BY_MEMORY,

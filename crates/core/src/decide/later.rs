@@ -67,9 +67,8 @@ pub fn keep_known(
 
 /// Whether findings of a code read one of the fields with these paths besides that at which they stand.
 fn reads_any(code: &Code, unknown: &BTreeSet<String>) -> bool {
-    let rows = memgate_platforms::ALL.iter().flat_map(|family| family.validation.reads);
-    let mut fields = rows.filter(|(of, _)| *of == code).flat_map(|(_, fields)| *fields);
-    fields.any(|field| unknown.contains(*field))
+    let mut fields = memgate_platforms::ALL.iter().filter_map(|family| family.read_besides(code)).flatten();
+    fields.any(|field| unknown.contains(field))
 }
 
 /// Whether a finding is about what a later step fills in.

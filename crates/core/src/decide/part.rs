@@ -5,7 +5,6 @@
 //! defaults.
 
 use memgate_model::decision::NotShown;
-use memgate_model::family::Family;
 use memgate_model::finding::{Cause, Finding};
 use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
@@ -41,7 +40,7 @@ pub fn findings(
         } else {
             is_unsupported_word(finding, value)
         };
-        let is_alone = is_wrong && !reads_others(family, finding);
+        let is_alone = is_wrong && family.read_besides(finding.code).is_none();
         is_alone || schema.broken.contains(&finding.pointer)
     });
     findings.extend(schema.findings);
@@ -65,9 +64,4 @@ fn is_unsupported_word(finding: &Finding, value: &Value) -> bool {
     finding.cause == Cause::NotSupported
         && ["/spec/", "/metadata/"].iter().any(|start| place.starts_with(start))
         && value.pointer(place).is_some_and(Value::is_string)
-}
-
-/// Whether findings of its code depend on other fields too.
-fn reads_others(family: &Family, finding: &Finding) -> bool {
-    family.validation.reads.iter().any(|(code, _)| *code == finding.code)
 }

@@ -5,7 +5,7 @@ use memgate_model::family::Family;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::Kind;
 use memgate_platforms::message::{fit_names, fits};
-use memgate_platforms::spellings::{Meant, Spelling, at_other_levels, declared, spelling};
+use memgate_platforms::spellings::{Spelling, at_other_levels, declared, spelling};
 use memgate_primitives::fix::Fix;
 use memgate_primitives::members::Members;
 use memgate_primitives::plain_text::{quoted, quoted_key, quoted_text};
@@ -68,31 +68,21 @@ fn finding(
     let code = family.definitions.stand_in.unknown_field;
     let name = field.pointer.tokens().last().unwrap_or_default();
     let known = || field.holder.object.properties.keys().map(String::as_str);
-    let exists = |spelling: &Spelling| match &spelling.meant {
-        Meant::Field(meant) => declared(of.schema, meant).is_some(),
-        Meant::Words(_) => true,
-    };
+    let exists = |row: &Spelling| !row.is_field || declared(of.schema, &row.meant).is_some();
     let row = spelling(family, of.kind, path).filter(exists);
-    if let Some(Spelling { meant: Meant::Words(words), is_of_other_release: true, .. }) = row
-        && !of.is_given
-    {
-        let note = Finding::warn(code, field.pointer.clone(), words).at_key().help(OF_OTHER_RELEASE);
-        return Finding { severity: Severity::Note, ..note };
+    if let Some(row) = row.as_ref().filter(|row| row.is_of_other_release && !of.is_given) {
+        let note = Finding::warn(code, field.pointer.clone(), row.meant.as_str());
+        return Finding { severity: Severity::Note, ..note.at_key().help(OF_OTHER_RELEASE) };
     }
-    let words = match &row {
-        Some(Spelling { meant: Meant::Words(words), .. }) => format!("; {words}"),
-        _ => String::new(),
-    };
+    let words = row.as_ref().filter(|row| !row.is_field).map(|row| format!("; {}", row.meant));
     let ending = match (&row, nearest(&name, known())) {
-        (Some(Spelling { meant: Meant::Field(meant), .. }), _) => {
-            did_you_mean(Some(from_section(meant, path)))
-        }
+        (Some(row), _) if row.is_field => did_you_mean(Some(from_section(&row.meant, path))),
         (None, Some(near)) => did_you_mean(Some(near)),
-        (None, None) => elsewhere(of.schema, (field, path)),
+        (None, None) => elsewhere(of.schema, path),
         _ => String::new(),
     };
     let besides = if row.is_none() && ending.is_empty() { few(known()) } else { String::new() };
-    let message = message(&field.pointer, &ending, &besides) + &words;
+    let message = message(&field.pointer, &ending, &besides) + &words.unwrap_or_default();
     let more = row.as_ref().and_then(|row| row.help).map(|help| format!("{help}; ")).unwrap_or_default();
     let help = format!("{more}{}", help(source));
     let meant = row.is_none().then(|| only_nearest(&name, known())).flatten();
@@ -114,8 +104,8 @@ fn from_section<'m>(meant: &'m str, path: &str) -> &'m str {
 }
 
 /// The end of the message about a field whose name the definition has at another level.
-fn elsewhere(schema: &SchemaNode, (field, path): (&UnknownField<'_>, &str)) -> String {
-    match at_other_levels(schema, &field.pointer).as_slice() {
+fn elsewhere(schema: &SchemaNode, path: &str) -> String {
+    match at_other_levels(schema, path).as_slice() {
         [one, other] => format!("; did you mean {} or {}?", quoted_text(one), quoted_text(other)),
         fields => did_you_mean(fields.first().map(|only| from_section(only, path))),
     }

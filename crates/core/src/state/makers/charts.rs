@@ -19,17 +19,17 @@ use super::installers::given as text_at;
 const UNKNOWN: &str = "?";
 
 /// Where an object of a kind, or a source of an Application, names its chart, and has its values; then the fields with values
-/// that are elsewhere, and the one that sets single values by their paths.
-type Form = (&'static str, &'static [&'static str], &'static [&'static str], &'static str);
+/// that are elsewhere.
+type Form = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 fn form(kind: &str) -> Form {
-    let from = &["/spec/chart/spec/valuesFiles", "/spec/valuesFrom", "/spec/postRenderers"];
-    let of_argo_cd = (&["/helm/valuesObject", "/helm/values"], &["/helm/valueFiles", "/helm/fileParameters"]);
+    const FROM: &[&str] = &["/spec/chart/spec/valuesFiles", "/spec/valuesFrom", "/spec/postRenderers"];
+    let values = &["/helm/valuesObject", "/helm/values"];
     match kind {
-        "HelmRelease" => ("/spec/chart/spec/chart", &["/spec/values"], from, "/spec/none"),
-        "Application" => ("/chart", of_argo_cd.0, of_argo_cd.1, "/helm/parameters"),
-        "HelmChart" => ("/spec/chart", &["/spec/valuesContent"], &["/spec/valuesSecrets"], "/spec/set"),
-        _ => ("/metadata/name", &["/spec/valuesContent"], &["/spec/valuesSecrets"], "/spec/none"),
+        "HelmRelease" => ("/spec/chart/spec/chart", &["/spec/values"], FROM),
+        "Application" => ("/chart", values, &["/helm/valueFiles", "/helm/fileParameters"]),
+        "HelmChart" => ("/spec/chart", &["/spec/valuesContent"], &["/spec/valuesSecrets"]),
+        _ => ("/metadata/name", &["/spec/valuesContent"], &["/spec/valuesSecrets"]),
     }
 }
 
@@ -45,11 +45,11 @@ pub fn release(settings: &Settings, value: &Value) -> Option<Reference> {
 /// Notes what an object sets of a platform that it installs.
 pub fn add(snapshot: &mut Snapshot, value: &Value) {
     let Some(Reference { kind, namespace, name }) = release(&snapshot.settings, value) else { return };
-    let settings = snapshot.settings.families.iter().flat_map(|family| family.kinds.chart_settings);
+    let settings = snapshot.settings.families.iter().flat_map(|family| family.validation.chart_settings);
     let found = settings.filter_map(|setting| Some((setting.1, set(value, kind.kind, *setting)?)));
     for (path, (set, at)) in found.collect::<Vec<_>>() {
-        let metadata = json!({"namespace": namespace, "name": name});
-        let object = json!({"metadata": metadata, "data": {path: set, SETTING_AT: at}});
+        let data = json!({path: set, SETTING_AT: at});
+        let object = json!({"metadata": {"namespace": namespace, "name": name}, "data": data});
         if let Ok(Some(object)) = Object::read(kind, &object) {
             snapshot.kind_mut(kind).insert(object);
         }
@@ -58,7 +58,7 @@ pub fn add(snapshot: &mut Snapshot, value: &Value) {
 
 /// What an object sets for a value of a chart, empty for its default, and where; `None` for another chart.
 fn set(object: &Value, kind: &str, (chart, path): (&str, &str)) -> Option<(String, String)> {
-    let (name, values, elsewhere, single) = form(kind);
+    let (name, values, elsewhere) = form(kind);
     // A chart that lies in a repository may have other defaults.
     let has_chart = |(it, _): &(&Value, String)| {
         let source = text_at(it, "/spec/chart/spec/sourceRef/kind");
@@ -70,20 +70,17 @@ fn set(object: &Value, kind: &str, (chart, path): (&str, &str)) -> Option<(Strin
     let source = object.pointer("/spec/source").map(|source| (source, "/spec/source".to_owned()));
     let (of, at) = [(object, String::new())].into_iter().chain(sources).chain(source).find(has_chart)?;
     let given = |field: &str| of.pointer(field).filter(|it| !it.is_null() && **it != json!([]));
-    let is_single = given(single).is_some_and(|it| it.to_string().contains(&format!("\"{path}\"")));
-    let mut place = format!("{at}{name}");
+    // A parameter has the path as its name.
+    let is_single = of.to_string().contains(&format!("\"{path}\""));
+    let place = format!("{at}{name}");
     if is_single || elsewhere.iter().any(|field| given(field).is_some()) {
         return Some((UNKNOWN.to_owned(), place));
     }
-    let field = values.iter().find(|field| given(field).is_some());
-    let set = match field.and_then(|field| given(field)) {
-        None => String::new(),
+    let (set, place) = match values.iter().find_map(|field| Some((field, given(field)?))) {
+        None => (String::new(), place),
         // A line of a text may also hold a credential, and is not the place.
-        Some(Value::String(text)) => value_at(&parsed(text), path),
-        Some(values) => {
-            place = format!("{at}{}/{}", field.unwrap_or(&""), path.replace('.', "/"));
-            value_at(values, path)
-        }
+        Some((_, Value::String(text))) => (value_at(&parsed(text), path), place),
+        Some((field, values)) => (value_at(values, path), format!("{at}{field}/{}", path.replace('.', "/"))),
     };
     (kind != "HelmChartConfig" || !set.is_empty()).then_some((set, place))
 }
@@ -92,8 +89,8 @@ fn set(object: &Value, kind: &str, (chart, path): (&str, &str)) -> Option<(Strin
 fn parsed(text: &str) -> Value {
     let mut errors = Vec::new();
     let documents = values(&Arc::new(Source::new("values", text)), &mut errors);
-    let first = documents.first().map_or(Value::Null, |it| it.value().clone());
-    if errors.is_empty() { first } else { UNKNOWN.into() }
+    let first = || documents.first().map_or(Value::Null, |it| it.value().clone());
+    errors.first().map_or_else(first, |_| UNKNOWN.into())
 }
 
 /// What values have at a path, empty for nothing.

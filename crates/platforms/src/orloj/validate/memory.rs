@@ -8,7 +8,7 @@ use crate::orloj::codes::{
 };
 use crate::orloj::endpoint;
 use crate::orloj::namespace::{NamespacedName, SecretReference};
-use memgate_model::finding::Finding;
+use memgate_model::finding::{Code, Finding};
 use memgate_model::tree::Tree;
 use memgate_primitives::pointer::Pointer;
 
@@ -51,10 +51,12 @@ fn missing_endpoint(memory: &Memory<'_>, object: &Tree) -> Option<Finding> {
         ),
         Some(Provider::InMemory | Provider::Custom(_)) | None => return None,
     };
-    Some(
-        for_provider(Finding::deny(code, Pointer::new(ENDPOINT), message))
-            .fingerprint_value(endpoint_fingerprint_value(memory)),
-    )
+    Some(of_endpoint(memory, code, message))
+}
+
+fn of_endpoint(memory: &Memory<'_>, code: &'static Code, message: impl Into<String>) -> Finding {
+    let finding = for_provider(Finding::deny(code, Pointer::new(ENDPOINT), message));
+    finding.fingerprint_value(endpoint_fingerprint_value(memory))
 }
 
 fn missing_embedding(memory: &Memory<'_>) -> Option<Finding> {
@@ -81,10 +83,7 @@ pub(super) fn unusable_endpoint(memory: &Memory<'_>, endpoint: &str) -> Option<F
         ),
         Provider::Pgvector | Provider::InMemory | Provider::Custom(_) => return None,
     };
-    Some(
-        for_provider(Finding::deny(code, Pointer::new(ENDPOINT), message))
-            .fingerprint_value(endpoint_fingerprint_value(memory)),
-    )
+    Some(of_endpoint(memory, code, message))
 }
 
 fn blocked_message(endpoint: &str) -> Option<String> {
