@@ -248,6 +248,19 @@ fn flatten_items(list: &Document, items: Vec<Value>, parsed: &mut Parsed) {
     }
 }
 
+/// The items of a List, or of a plain list, each with its place; `None` for anything else.
+pub fn items<'v>(value: &'v Value, at: &Pointer) -> Option<impl Iterator<Item = (Value, Pointer)> + use<'v>> {
+    let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    let of_list = value.get("items").filter(|_| kind.ends_with("List"));
+    let at = if value.is_array() { at.clone() } else { at.key("items") };
+    let items = value.as_array().or_else(|| of_list?.as_array())?;
+    Some(items.iter().cloned().enumerate().map(move |(index, mut item)| {
+        fill_type_meta(&mut item, api_version, kind);
+        (item, at.index(index))
+    }))
+}
+
 /// Writes `apiVersion` and `kind` into an item of a typed list that has neither: items of a list of the
 /// API, such as a PodList, leave them out.
 pub fn fill_type_meta(item: &mut Value, list_api_version: &str, list_kind: &str) {

@@ -17,7 +17,7 @@ use crate::plan::Plan;
 use crate::policy_files::{self, PolicyOrigin};
 use memgate_core::state::makers::{charts, installations};
 use memgate_core::state::{self, AddError, Added, SharedTexts};
-use memgate_manifest::document::fill_type_meta;
+use memgate_manifest::document::items;
 use memgate_manifest::later::Marks;
 use memgate_model::kind::Kind;
 use memgate_model::object::Reference;
@@ -62,20 +62,9 @@ impl Loading<'_> {
     /// When a number is out of bounds.
     pub(crate) fn add(&mut self, object: &FileObject<'_>) -> Result<bool, serde_json::Error> {
         let FileObject { origin, part: Part { document, within, value }, is_later, .. } = *object;
-        let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
-        let (api_version, kind) = (text("apiVersion"), text("kind"));
-        let items = match value {
-            Value::Array(items) => Some((items, within.clone())),
-            _ => {
-                let items = value.get("items").filter(|_| kind.ends_with("List")).and_then(Value::as_array);
-                items.map(|items| (items, within.key("items")))
-            }
-        };
-        let Some((items, list)) = items else { return self.add_one(object) };
+        let Some(items) = items(value, within) else { return self.add_one(object) };
         let mut is_used = false;
-        for (index, mut item) in items.iter().cloned().enumerate() {
-            fill_type_meta(&mut item, api_version, kind);
-            let within = list.index(index);
+        for (item, within) in items {
             let part = Part { document, within: &within, value: &item };
             is_used |= self.add(&FileObject { origin, part, is_later, shared: None })?;
         }

@@ -158,27 +158,18 @@ fn compare_object(expect: &Expect, after: &Value, failures: &mut Vec<String>) {
 }
 
 fn compare_containers(expect: &Expect, after: &Value, failures: &mut Vec<String>) {
+    let names = expect.env.keys().chain(expect.env_absent.keys()).chain(&expect.containers_present);
+    let missing = names.filter(|name| container(after, name).is_none());
+    failures.extend(missing.map(|name| format!("expected a container {name}, got none")));
     for (name, variables) in &expect.env {
-        match container(after, name) {
-            None => failures.push(format!("expected a container {name}, got none")),
-            Some(container) => {
-                for (variable, expected) in variables {
-                    failures.extend(wrong_variable(container, name, variable, expected));
-                }
-            }
-        }
+        let Some(container) = container(after, name) else { continue };
+        let wrong = |(variable, expected): (&String, _)| wrong_variable(container, name, variable, expected);
+        failures.extend(variables.iter().filter_map(wrong));
     }
     for (name, variables) in &expect.env_absent {
-        match container(after, name) {
-            None => failures.push(format!("expected a container {name}, got none")),
-            Some(container) => {
-                let there = variables.iter().filter(|variable| effective(container, variable).is_some());
-                failures.extend(there.map(|variable| format!("expected no {variable} in container {name}")));
-            }
-        }
-    }
-    for name in expect.containers_present.iter().filter(|name| container(after, name).is_none()) {
-        failures.push(format!("expected a container {name}, got none"));
+        let Some(container) = container(after, name) else { continue };
+        let there = variables.iter().filter(|variable| effective(container, variable).is_some());
+        failures.extend(there.map(|variable| format!("expected no {variable} in container {name}")));
     }
 }
 

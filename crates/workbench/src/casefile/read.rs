@@ -1,6 +1,7 @@
 //! The value of a case file to cases, without running them. Every error is reported, not just the first.
 
 use jiff::Timestamp;
+use memgate_manifest::document::items;
 use memgate_model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
 use memgate_model::request::{Occasion, Operation, Point, User};
 use memgate_primitives::pointer::Pointer;
@@ -8,6 +9,7 @@ use memgate_primitives::suggest::nearest;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _};
 use serde_json::{Map, Value};
 
+use super::request::text;
 use super::{Case, CaseFileError, Expect, texts};
 
 /// A key, and what its value is.
@@ -140,12 +142,16 @@ impl CaseReader {
             self.error(at, "a case is a map with name, object and expect");
             return None;
         };
-        let written: Written = self.fields(map, at, &CASE_KEYS);
+        let mut written: Written = self.fields(map, at, &CASE_KEYS);
         let expect: Expect = self.fields(&written.expect, &at.key("expect"), &EXPECT_KEYS);
         if written.name.is_empty() {
             self.error(at, "the case has no name");
         }
-        self.check_objects(&written, at);
+        let list = Value::Array(std::mem::take(&mut written.state));
+        let all = items(&list, &at.key("state")).into_iter().flatten().flat_map(listed);
+        let (state, places): (Vec<_>, Vec<_>) = all.unzip();
+        let written = Written { state, ..written };
+        self.check_objects(&written, &places, at);
         self.check_expect(&expect, map, at);
         let occasion = Occasion::default();
         let now = written.at.unwrap_or(occasion.now);
@@ -188,15 +194,15 @@ impl CaseReader {
 
     /// Checks that the objects are there that the request needs; an UPDATE may lack the stored one. What policies say
     /// of a date depends on the time, so a case must give it.
-    fn check_objects(&mut self, case: &Written, at: &Pointer) {
-        let state = at.key("state");
-        let of_state = case.state.iter().enumerate().map(|(index, object)| (object, state.index(index)));
+    fn check_objects(&mut self, case: &Written, places: &[Pointer], at: &Pointer) {
+        let of_state = case.state.iter().zip(places.iter().cloned());
         let object = case.object.iter().map(|object| (object, at.key("object")));
         let old = case.old_object.iter().map(|object| (object, at.key("oldObject")));
         for (object, place) in of_state.chain(object).chain(old) {
-            let text = |key| object.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
-            if !(text("apiVersion") && text("kind")) {
+            if text(object, "/apiVersion").is_empty() || text(object, "/kind").is_empty() {
                 self.error(&place, "this is not a manifest: it has no apiVersion and kind");
+            } else if text(object, "/kind") == "List" {
+                self.error(&place, "this is a List without a list of items");
             }
         }
         let operation = case.operation.unwrap_or(Operation::Create);
@@ -213,7 +219,7 @@ impl CaseReader {
             Operation::Delete => self.error(at, "operation DELETE needs oldObject"),
         }
         let is_dated = |object: &Value| {
-            let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+            let kind = text(object, "/kind");
             let rules = object.pointer("/spec/rules").and_then(Value::as_array);
             let has_dated_rule = || rules.into_iter().flatten().any(|rule| rule.get("during").is_some());
             let has_date = || object.pointer("/spec/promote").is_some() || has_dated_rule();
@@ -246,6 +252,13 @@ impl CaseReader {
             self.error(&here, "the case asserts nothing");
         }
     }
+}
+
+/// A manifest with its place; of a List each of its items.
+fn listed((value, at): (Value, Pointer)) -> Vec<(Value, Pointer)> {
+    let items = items(&value, &at).filter(|_| value.is_object());
+    let all = items.map(|items| items.flat_map(listed).collect());
+    all.unwrap_or_else(|| vec![(value, at)])
 }
 
 fn unknown_key(key: &str, known: &[Key]) -> String {
@@ -291,6 +304,26 @@ mod tests {
             let value = json!([{"name": "a", "object": pod(), "expect": expect}]);
             assert!(errors(&value)[0].contains("asserts nothing"), "{expect}");
         }
+    }
+
+    #[test]
+    fn takes_a_list_of_the_state_for_its_items() {
+        let pods = json!({"apiVersion": "v1", "kind": "PodList", "items": [{"metadata": {"name": "a"}}]});
+        let list = |items: Value| json!({"apiVersion": "v1", "kind": "List", "items": items});
+        let case =
+            |state: Value| json!({"name": "a", "object": pod(), "state": state, "expect": {"codes": []}});
+        let cases =
+            read(&case(json!([pod(), list(json!([pods, list(json!([])), pod()]))]))).expect("is good");
+        let kinds: Vec<_> = cases[0].state.iter().map(|object| &object["kind"]).collect();
+        assert_eq!(kinds, ["Pod"; 3]);
+        assert_eq!(
+            errors(&case(json!(["a", list(json!([pod(), 5])), list(json!("x"))]))),
+            [
+                "/state/0: this is not a manifest: it has no apiVersion and kind",
+                "/state/1/items/1: this is not a manifest: it has no apiVersion and kind",
+                "/state/2: this is a List without a list of items",
+            ]
+        );
     }
 
     #[test]

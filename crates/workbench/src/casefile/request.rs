@@ -86,7 +86,8 @@ fn plural(group: &str, kind: &str) -> String {
     }
 }
 
-fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
+/// The text at a pointer; empty without one.
+pub(super) fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
