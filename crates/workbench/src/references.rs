@@ -35,32 +35,22 @@ use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
 /// The references of pods, by the kind of the object.
-const OF_PODS: [(&str, &[&str]); 4] = [
-    (
-        "Secret",
-        &[
-            "/spec/containers/*/env/*/valueFrom/secretKeyRef/name",
-            "/spec/containers/*/envFrom/*/secretRef/name",
-            "/spec/initContainers/*/env/*/valueFrom/secretKeyRef/name",
-            "/spec/initContainers/*/envFrom/*/secretRef/name",
-            "/spec/volumes/*/secret/secretName",
-            "/spec/volumes/*/projected/sources/*/secret/name",
-            "/spec/imagePullSecrets/*/name",
-        ],
-    ),
-    (
-        "ConfigMap",
-        &[
-            "/spec/containers/*/env/*/valueFrom/configMapKeyRef/name",
-            "/spec/containers/*/envFrom/*/configMapRef/name",
-            "/spec/initContainers/*/env/*/valueFrom/configMapKeyRef/name",
-            "/spec/initContainers/*/envFrom/*/configMapRef/name",
-            "/spec/volumes/*/configMap/name",
-            "/spec/volumes/*/projected/sources/*/configMap/name",
-        ],
-    ),
-    ("PersistentVolumeClaim", &["/spec/volumes/*/persistentVolumeClaim/claimName"]),
-    ("ServiceAccount", &["/spec/serviceAccountName"]),
+const OF_PODS: [(&str, &str); 15] = [
+    ("Secret", "/spec/containers/*/env/*/valueFrom/secretKeyRef/name"),
+    ("Secret", "/spec/containers/*/envFrom/*/secretRef/name"),
+    ("Secret", "/spec/initContainers/*/env/*/valueFrom/secretKeyRef/name"),
+    ("Secret", "/spec/initContainers/*/envFrom/*/secretRef/name"),
+    ("Secret", "/spec/volumes/*/secret/secretName"),
+    ("Secret", "/spec/volumes/*/projected/sources/*/secret/name"),
+    ("Secret", "/spec/imagePullSecrets/*/name"),
+    ("ConfigMap", "/spec/containers/*/env/*/valueFrom/configMapKeyRef/name"),
+    ("ConfigMap", "/spec/containers/*/envFrom/*/configMapRef/name"),
+    ("ConfigMap", "/spec/initContainers/*/env/*/valueFrom/configMapKeyRef/name"),
+    ("ConfigMap", "/spec/initContainers/*/envFrom/*/configMapRef/name"),
+    ("ConfigMap", "/spec/volumes/*/configMap/name"),
+    ("ConfigMap", "/spec/volumes/*/projected/sources/*/configMap/name"),
+    ("PersistentVolumeClaim", "/spec/volumes/*/persistentVolumeClaim/claimName"),
+    ("ServiceAccount", "/spec/serviceAccountName"),
 ];
 
 /// The references of the objects to check, by the state of the inputs.
@@ -210,10 +200,8 @@ impl Reader<'_> {
                 }
             }
         }
-        for (kind, paths) in OF_PODS {
-            for path in paths {
-                self.of_path((part.clone(), pod), path, &[kind], &user.namespace);
-            }
+        for (kind, path) in OF_PODS {
+            self.of_path((part.clone(), pod), path, &[kind], &user.namespace);
         }
     }
 
