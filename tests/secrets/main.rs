@@ -26,6 +26,7 @@ mod outputs;
 mod pasted;
 mod policy;
 mod proxy;
+mod slips;
 mod styles;
 mod webhook;
 
@@ -75,6 +76,9 @@ fn main() -> ExitCode {
     trials.push(Trial::test("files that are not manifests", others::no_manifests));
     trials.push(Trial::test("links out of the repository", links::check));
     trials.push(Trial::test("names", names::check));
+    trials.push(Trial::test("slips are shown", slips::shown));
+    trials.push(Trial::test("what is no slip is hidden", slips::hidden));
+    trials.push(Trial::test("words at the wrong depth", slips::wrong_depth));
     trials.push(Trial::test("proxies", proxy::proxies));
     trials.push(Trial::test("kubeconfigs", proxy::kubeconfigs));
     trials.push(Trial::test("exec plugins", proxy::plugins));

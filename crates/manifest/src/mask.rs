@@ -245,8 +245,17 @@ impl Masker<'_> {
                 let rest = written.char_indices().nth(SHOWN_CHARS).map_or(0, |(at, _)| at);
                 start + rest..start + written.len()
             }
-            ScalarText::Owned(_) => body(node, self.text),
+            ScalarText::Owned(_) => self.above_key(body(node, self.text)),
         });
+    }
+
+    /// The bytes of a scalar but for a last line that is a key at the wrong depth.
+    fn above_key(&self, all: Range<usize>) -> Range<usize> {
+        let has_colon = self.text.get(all.end..).is_some_and(|behind| behind.starts_with(':'));
+        match self.text.get(all.clone()).and_then(|written| written.rsplit_once('\n')) {
+            Some((_, key)) if has_colon && is_shown_key(key.trim()) => all.start..all.end - key.len(),
+            _ => all,
+        }
     }
 
     /// Whether a document is a MemoryPolicy.
@@ -346,7 +355,9 @@ fn names_an_object(field: &str) -> bool {
 
 /// Whether a field, or the field `name` in it, is the name of an object.
 fn is_reference(field: &str) -> bool {
-    ["Ref", "Refs", "_ref", "Secrets"].iter().any(|end| field.ends_with(end))
+    const ENDS: [&str; 8] =
+        ["Ref", "Refs", "_ref", "Secrets", "From", "modelConfig", "allowedAgents", "settings"];
+    field == "ref" || ENDS.iter().any(|end| field.ends_with(end))
 }
 
 /// Whether the field `name` in a mapping of this name is the name of an object.
@@ -416,16 +427,18 @@ mod tests {
             ("args: [--token, x, y]", "args: [--token, *, y]"),
             ("secretRef: {name: x, key: token}", "secretRef: {name: x, key: token}"),
             ("automountServiceAccountToken: true", "automountServiceAccountToken: true"),
-            ("metadata: {name: My_Notes, namespace: Te/am}", "metadata: {name: My_N****, namespace: Te/a*}"),
+            ("metadata: {name: My_Notes, namespace: Te/am}", "metadata: {name: My_Notes, namespace: Te/a*}"),
             (
                 "metadata: {generateName: notes-, name: \"${A}\"}",
                 "metadata: {generateName: notes-, name: \"${A}\"}",
             ),
-            ("memoryRef: \"pcsk_\\x35x\"", "memoryRef: \"**********\""),
+            ("memoryRef: \"pcsk_\\x35x+\"", "memoryRef: \"***********\""),
             (
-                "a: {secretRefs: [{name: notes}, {name: A_bcdefg}, B_cdef]}",
+                "a: {secretRefs: [{name: notes}, {name: A_bcdef+}, B_cde+]}",
                 "a: {secretRefs: [{name: notes}, {name: A_bc****}, B_cd**]}",
             ),
+            ("aRef: notes+\n  ttl: 5m\n", "aRef: ******\n  ttl: 5m\n"),
+            ("aRef: notes+\n  sk_live_a1b2c3d4: 5m\n", "aRef: ******\n  ********************\n"),
             (
                 "env: [{name: A_B}]\nconfigs: [{name: \"A b\"}]",
                 "env: [{name: A_B}]\nconfigs: [{name: \"A b\"}]",

@@ -11,7 +11,8 @@ use crate::policy_rule::PolicyFinding;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::credential;
 use memgate_primitives::fix::Fix;
-use memgate_primitives::plain_text::plain;
+use memgate_primitives::name::meant_name;
+use memgate_primitives::plain_text::{plain, quoted};
 use memgate_primitives::pointer::Pointer;
 
 pub use crate::severity::Severity;
@@ -340,6 +341,13 @@ impl Finding {
     pub fn help(mut self, help: impl Into<Cow<'static, str>>) -> Self {
         self.lazy.made.get_or_insert_default().help = Some(presentable_help(help.into()));
         self
+    }
+
+    /// The same finding with the name that was meant by this text as advice and fix, if it is a slip.
+    #[must_use]
+    pub fn proposing_name(self, text: &str) -> Self {
+        let Some(name) = meant_name(text) else { return self };
+        self.help(format!("did you mean {}?", quoted(&name))).fix(Some(Fix::Text(name)))
     }
 
     /// The same finding with a suffix that is never cut or masked.

@@ -12,6 +12,8 @@ use memgate_model::finding::{Details, excerpt};
 use memgate_model::kind::{CONFIG_MAP, SECRET, SERVICE};
 use memgate_model::memory_view::{MemoryView, Role, USERS};
 use memgate_model::object::Reference;
+use memgate_primitives::fix::Fix;
+use memgate_primitives::name::meant_name;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
 use crate::common::REFERENCE_TERMINATING;
@@ -238,14 +240,17 @@ fn not_found(
         },
     };
     let help = by_kustomize.map_or(Cow::Borrowed(missing.effect), Cow::Owned);
+    let slip = meant_name(named.name);
+    let meant = slip.as_deref().or(meant);
     let [name, home, near] = [named.name, named.namespace, meant.unwrap_or_default()].map(excerpt);
     let meant = meant.map(|meant| named.replaced(site.text, meant));
+    let fix = meant.clone().filter(|_| slip.is_some()).map(Fix::Text);
     let details = move |_: &Pointer| {
         let message = fit_names([&name, &home, &near], |[name, home, near]| {
             let near = Some(near).filter(|near| !near.is_empty());
             not_found_message(kind, name, home) + &ending + &did_you_mean(near)
         });
-        Details { meant: meant.clone(), ..Details::from(message) }
+        Details { meant: meant.clone(), fix: fix.clone(), ..Details::from(message) }
     };
     let finding = Finding::warn_within(state.budget(), missing.object, site.pointer.clone(), details);
     let reference = |kind: &&'static Kind| {

@@ -41,44 +41,28 @@ const AUTH_SCHEMES: [&str; 2] = ["bearer ", "basic "];
 /// The least length of a credential behind such a scheme: in prose, shorter words follow it.
 const MIN_AUTH_CHARS: usize = 8;
 
-/// Keys that are known by their form, however short they are or how much like a name: how each begins, and the fewest
-/// bytes that follow. All others are known by their shape ([`is_key_word`]), or stand where only a name may
-/// ([`crate::plain_text::shown_name`]). Sources: the documentation of OpenAI and Anthropic, Stripe, GitHub, GitLab,
-/// Hugging Face, Pinecone, AWS, Google Cloud, Slack and Azure.
-const KNOWN_KEYS: [(&str, usize); 21] = [
-    ("sk-", 12),
-    ("sk_live_", 8),
-    ("glpat-", 12),
-    ("hf_", 16),
-    ("pcsk_", 8),
-    ("ghp_", 8),
-    ("gho_", 8),
-    ("ghu_", 8),
-    ("ghs_", 8),
-    ("ghr_", 8),
-    ("github_pat_", 8),
-    ("AKIA", 12),
-    ("ASIA", 12),
-    ("AIza", 16),
-    ("xoxa-", 8),
-    ("xoxb-", 8),
-    ("xoxp-", 8),
-    ("xoxr-", 8),
-    ("xoxs-", 8),
-    ("eyJ", 8),
-    ("AccountKey=", 8),
+/// How keys begin that are known by their form, however short they are or how much like a name. All others are known by
+/// their shape ([`is_key_word`]), or stand where only a name may ([`crate::plain_text::shown_name`]). Sources: the
+/// documentation of OpenAI and Anthropic, Stripe, GitHub, GitLab, Hugging Face, Pinecone, AWS, Google Cloud, Slack, Azure,
+/// Databricks and Docker.
+const KNOWN_KEYS: [&str; 23] = [
+    "sk-", "sk_live_", "glpat-", "hf_", "pcsk_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_",
+    "AKIA", "ASIA", "AIza", "xoxa-", "xoxb-", "xoxp-", "xoxr-", "xoxs-", "eyJ", "AccountKey=", "dapi",
+    "dckr_pat_",
 ];
 
-/// No key of a known form is shorter, in bytes.
-const SHORTEST_KEY: usize = {
-    let (mut shortest, mut keys) = (usize::MAX, KNOWN_KEYS.as_slice());
-    while let [(start, least), rest @ ..] = keys {
-        let length = start.len() + *least;
-        shortest = if length < shortest { length } else { shortest };
-        keys = rest;
+/// The fewest bytes that follow the start of a key.
+fn least_behind(start: &str) -> usize {
+    match start {
+        "sk-" | "glpat-" | "AKIA" | "ASIA" => 12,
+        "hf_" | "AIza" => 16,
+        "dapi" => 32,
+        _ => MIN_BEHIND,
     }
-    shortest
-};
+}
+
+/// So many bytes follow the start of any key.
+const MIN_BEHIND: usize = 8;
 
 /// How long the name of a parameter may be.
 const MAX_NAME_BYTES: usize = 128;
@@ -480,7 +464,7 @@ fn known_keys(text: &str) -> Vec<Range<usize>> {
 fn keys_of_known_forms(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
-    if bytes.len() < SHORTEST_KEY {
+    if bytes.len() < MIN_BEHIND {
         return found;
     }
     // What is not a key of a form has none of this form within, so it is read once for each form.
@@ -495,6 +479,7 @@ fn keys_of_known_forms(text: &str) -> Vec<Range<usize>> {
             b'A' => b"KSIc",
             b'x' => b"o",
             b'e' => b"y",
+            b'd' => b"ac",
             _ => continue,
         };
         if !bytes.get(at).is_some_and(|next| starts.contains(next)) {
@@ -502,13 +487,13 @@ fn keys_of_known_forms(text: &str) -> Vec<Range<usize>> {
         }
         let Some(rest) = text.get(here..) else { continue };
         let mut forms = KNOWN_KEYS.iter().zip(&mut not_before);
-        let form = forms.find(|((start, _), not_before)| here >= **not_before && rest.starts_with(start));
-        let Some(((start, least), not_before)) = form else { continue };
+        let form = forms.find(|(start, not_before)| here >= **not_before && rest.starts_with(**start));
+        let Some((start, not_before)) = form else { continue };
         // Words end like these.
-        if matches!(*start, "sk-" | "eyJ" | "hf_") && !begins_word(bytes, here) {
+        if matches!(*start, "sk-" | "eyJ" | "hf_" | "dapi") && !begins_word(bytes, here) {
             continue;
         }
-        let (length, is_key) = key_at(rest, start, *least);
+        let (length, is_key) = key_at(rest, start);
         *not_before = here + length;
         if is_key {
             let name = if start.ends_with('=') { start.len() } else { 0 };
@@ -565,9 +550,9 @@ fn is_key_word(word: &[u8]) -> bool {
 }
 
 /// Whether all of a value is a key in base64, as those of AWS and Azure: of letters of both cases and digits without
-/// words. A path has words between its slashes.
+/// words. A path has words between its slashes; a shorter text has to be more mixed than a name of several words is.
 fn is_base64_key(value: &str) -> bool {
-    const BYTES: Range<usize> = 32..512;
+    const BYTES: Range<usize> = 16..512;
     let key = value.trim().trim_end_matches('=').as_bytes();
     let in_key = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     if !BYTES.contains(&key.len()) || !key.iter().all(in_key) {
@@ -579,7 +564,8 @@ fn is_base64_key(value: &str) -> bool {
         one.is_ascii_alphanumeric() && next.is_ascii_alphanumeric() && class(one) != class(next)
     };
     let has_digit = key.iter().any(u8::is_ascii_digit) && key.iter().any(u8::is_ascii_uppercase);
-    has_digit && pairs.filter(is_change).count() >= key.len() / 5
+    let least = key.len().div_ceil(if key.len() < 32 { 2 } else { 5 });
+    has_digit && pairs.filter(is_change).count() >= least
 }
 
 /// Whether a key stands in a text that is known by its form or shape.
@@ -595,7 +581,7 @@ fn begins_word(bytes: &[u8], at: usize) -> bool {
 }
 
 /// The length of what may be a key with this start, and whether it is one.
-fn key_at(text: &str, start: &str, least: usize) -> (usize, bool) {
+fn key_at(text: &str, start: &str) -> (usize, bool) {
     let behind = text.get(start.len()..).unwrap_or_default();
     let (is_token, is_upper) = (start == "eyJ", matches!(start, "AKIA" | "ASIA"));
     let in_key = |byte: u8| match byte {
@@ -611,9 +597,10 @@ fn key_at(text: &str, start: &str, least: usize) -> (usize, bool) {
         "eyJ" => key.matches('.').count() >= 2,
         // Names of objects may begin so too, but they are words.
         "sk-" => !key.split(['-', '_']).all(is_word),
+        "dapi" => key.bytes().take(least_behind(start)).all(|byte| byte.is_ascii_hexdigit()),
         _ => true,
     };
-    (start.len() + length, fits && length >= least)
+    (start.len() + length, fits && length >= least_behind(start))
 }
 
 /// Whether this is a word of a name rather than a part of a key.
@@ -643,6 +630,8 @@ mod tests {
             "ASIAIOSFODNN7EXAMPLE",
             "AIzaSyA-0123456789_abcdefghijklmnopqrst",
             "xoxb-123456789012-abcdefABCDEF",
+            "dapi0123456789abcdef0123456789abcdef",
+            "dckr_pat_abcdefghABCDEFGH",
             "xoxp-123456789012-abcdefABCDEF",
             "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
             "eyJhbGciOiJub25lIn0.eyJzdWIiOiIxIn0.",
@@ -676,9 +665,11 @@ mod tests {
         }
         let azure = "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=c2VjcmV0c2VjcmV0==";
         assert!(!masked(azure).contains("c2Vj") && !masked_value(azure).contains("c2Vj"));
-        for key in
-            ["wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "dGhpc0lzQVNlY3JldEtleTEyMzQ1Njc4OTA+Lz0xMjM0NQ=="]
-        {
+        for key in [
+            "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+            "dGhpc0lzQVNlY3JldEtleTEyMzQ1Njc4OTA+Lz0xMjM0NQ==",
+            "xK3jT9wQ2zR7lM4nB8",
+        ] {
             assert_eq!(masked_value(key), "*".repeat(key.len()));
         }
         for text in [
@@ -690,13 +681,23 @@ mod tests {
             "notes-7d9f8b6c5d-x2x4z-7d9f8b6c5d",
             "automountServiceAccountToken2",
             "2026-11-27T07-05-48Z-backup",
+            "MyAgentRedisNotesV2",
+            "Qwen2VL7BInstruct",
         ] {
             assert_eq!(masked_value(text), text);
         }
         for text in [
-            "sk-learn", "sk-team-a-production-memory", "task-0123456789abcdef0123",
-            "disk-0123456789abcdef0123", "AKIA", "AKIAnotakeyatallnever", "AIza-short", "ghp_", "xoxb-",
+            "sk-learn",
+            "sk-team-a-production-memory",
+            "task-0123456789abcdef0123",
+            "disk-0123456789abcdef0123",
+            "AKIA",
+            "AKIAnotakeyatallnever",
+            "AIza-short",
+            "ghp_",
+            "xoxb-",
             "eyJ.a.b",
+            "dapi-gateway-of-the-production-team-a",
         ] {
             assert_eq!(masked(text), text);
             assert_eq!(masked_value(text), text);

@@ -1,4 +1,6 @@
-//! The names that objects of the Kubernetes API can have.
+//! The names that objects of the Kubernetes API can have, and what people write in their place.
+
+use crate::credential;
 
 /// Whether an object of the API can have this name, a DNS-1123 subdomain:
 /// parts of `a-z`, `0-9` and `-` joined by dots, each starting and ending with a letter or digit,
@@ -27,6 +29,17 @@ pub fn is_dns_label(name: &str) -> bool {
     name.len() <= 63 && !name.contains('.') && is_dns_subdomain(name)
 }
 
+/// The name that a person meant by a text that cannot be one, `notes-a` for `Notes_A`: in lower case, with `-` in place of
+/// `_` and blank. `None` for a name, and for what may be a key.
+pub fn meant_name(text: &str) -> Option<String> {
+    /// Most keys of services are longer.
+    const MAX_BYTES: usize = 40;
+    let is_other = text.len() > MAX_BYTES || is_dns_subdomain(text);
+    let meant = text.trim_matches(' ').to_ascii_lowercase().replace(['_', ' '], "-");
+    let is_slip = !is_other && is_dns_subdomain(&meant) && credential::value_spans(text).is_empty();
+    is_slip.then_some(meant)
+}
+
 /// Whether a text could be the key of a mapping: the name of a field, of a variable or of a file, or a key of labels with
 /// a DNS-1123 subdomain before its `/`.
 pub fn is_key(key: &str) -> bool {
@@ -51,6 +64,28 @@ mod tests {
         let long = "a".repeat(64);
         for bad in ["", "a.b", "Team", "-a", "a-", "a_b", "a\n", "a'b", long.as_str()] {
             assert!(!is_dns_label(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn knows_the_name_that_was_meant() {
+        for (text, meant) in [
+            ("Notes_A", Some("notes-a")),
+            ("My Memory", Some("my-memory")),
+            ("notes ", Some("notes")),
+            ("TEAM.v2", Some("team.v2")),
+            ("notes-a", None),
+            ("", None),
+            (" ", None),
+            ("_notes", None),
+            ("team/Notes", None),
+            ("notes?", None),
+            ("Notes-of-the-team-that-has-forty-one-char", None),
+            ("AKIAIOSFODNN7EXAMPLE", None),
+            ("Qx7Lm2Vb9Kt4Rw8Zn1Hc6Jd3Fg5Sy0PaTeUiOoXk", None),
+            ("Ab password=x", None),
+        ] {
+            assert_eq!(meant_name(text).as_deref(), meant, "{text}");
         }
     }
 

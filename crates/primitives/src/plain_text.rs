@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::credential;
-use crate::name::{is_dns_subdomain, is_key};
+use crate::name::{is_dns_subdomain, is_key, meant_name};
 
 /// A text with a space for each control character, line separator and mark of a writing direction: it cannot end a line,
 /// start an escape sequence of a terminal, or be read in another order than it has.
@@ -36,21 +36,23 @@ pub fn quoted_text(value: &str) -> String {
     format!("\"{}\"", cut(&credential::masked_start(value), MAX_QUOTED_CHARS))
 }
 
-/// The name of an object as outputs show it, with or without its namespace. A text that cannot be one may be a key that
-/// was pasted in its place: only its start and its length are shown, `pcsk… (43 characters)`. A name that was cut ends
-/// with `…`.
+/// The name of an object as outputs show it, with or without its namespace. A text that cannot be one, and by which no
+/// name was [meant](meant_name), may be a key that was pasted in its place: only its start and its length are shown,
+/// `pcsk… (43 characters)`. A name that was cut ends with `…`.
 pub fn shown_name(name: &str) -> Cow<'_, str> {
-    let could_be = |part: &str| {
-        let start = part.strip_suffix('…').map(|start| start.trim_end_matches(['-', '.']));
-        let start = start.unwrap_or(part);
-        (start.is_empty() || is_dns_subdomain(start)) && !credential::holds_key(part)
+    fn start(part: &str) -> &str {
+        part.strip_suffix('…').map_or(part, |start| start.trim_end_matches(['-', '.', '_', ' ']))
+    }
+    let is_name = |part: &str| {
+        (start(part).is_empty() || is_dns_subdomain(start(part))) && !credential::holds_key(part)
     };
+    let could_be = |part: &str| is_name(part) || meant_name(start(part)).is_some();
     if could_be(name) || shortened(name).is_some() {
         return name.into();
     }
     match name.split_once('/') {
-        Some((namespace, own)) if could_be(namespace) && could_be(own) => name.into(),
-        Some((namespace, own)) if could_be(namespace) => format!("{namespace}/{}", start_of(own)).into(),
+        Some((namespace, own)) if is_name(namespace) && could_be(own) => name.into(),
+        Some((namespace, own)) if is_name(namespace) => format!("{namespace}/{}", start_of(own)).into(),
         _ => start_of(name).into(),
     }
 }
@@ -127,12 +129,16 @@ mod tests {
             ("team-a/notes.v2", "\"team-a/notes.v2\""),
             ("", "\"\""),
             ("notes-…", "\"notes-…\""),
+            ("My Memory of …", "\"My Memory of …\""),
             ("pcsk_5N3uK_9bQ", "\"pcsk…\" (14 characters)"),
             ("team-a/pcsk_5N3uK_9bQ", "\"team-a/pcsk…\" (14 characters)"),
+            ("wJalrXUtnFEMI/KMDENG", "\"wJal…\" (20 characters)"),
             ("wJalrXUtnFEMI/K7MDENG/bPxRfiCY", "\"wJal…\" (30 characters)"),
             ("redis://:hunter2@h", "\"redi…\" (18 characters)"),
             ("sk-0123456789abcdef0123", "\"sk-0…\" (23 characters)"),
-            ("A", "\"…\" (1 character)"),
+            ("+", "\"…\" (1 character)"),
+            ("Notes_A", "\"Notes_A\""),
+            ("team-a/My Memory ", "\"team-a/My Memory \""),
             ("A_\nb", "\"A_ …\" (4 characters)"),
             ("Key… (8 characters) x", "\"Key…\" (21 characters)"),
             ("hunter2Hunter… (8 characters)", "\"hunt…\" (29 characters)"),

@@ -396,7 +396,7 @@ fn checks_metadata() {
         (
             json!({"name": "A"}),
             &[
-                "metadata.name: Invalid value: \"…\" (1 character): a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character",
+                "metadata.name: Invalid value: \"A\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character",
             ],
         ),
         (

@@ -165,6 +165,12 @@ impl<'d> SchemaViolation<'d> {
         }
     }
 
+    /// The value, if it should be a name of metadata and is none. Not all of these may have dots.
+    pub fn wrong_name(&self) -> Option<&str> {
+        let is_wrong = matches!(self.rule, Rule::Metadata(_)) && is_name(&self.pointer);
+        self.text().filter(|text| is_wrong && !text.contains('.'))
+    }
+
     /// The value as the message shows it: not at all where the field may hold credentials.
     pub fn shown(&self) -> String {
         match self.rule {

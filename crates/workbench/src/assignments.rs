@@ -213,7 +213,8 @@ fn read(
         let at = Pointer::new("/spec/targetNamespace");
         let (source, span) = place(document, &at);
         let why = "is not a valid name of a namespace, so each object here is refused";
-        let finding = Finding::deny(&KUSTOMIZATION_INVALID, at, format!("{} {why}", quoted(target)));
+        let finding = Finding::deny(&KUSTOMIZATION_INVALID, at, format!("{} {why}", quoted(target)))
+            .proposing_name(target);
         Fault { source, span, object_ref, finding }
     }));
     let reads = post_build.and_then(|it| it.get("substituteFrom")).and_then(Value::as_array);

@@ -268,7 +268,7 @@ pub(super) fn finding(code: &'static Code, violation: &SchemaViolation<'_>) -> F
         },
         _ => finding.cause,
     };
-    let finding = finding.fix(fix(violation));
+    let finding = finding.fix(fix(violation)).proposing_name(violation.wrong_name().unwrap_or_default());
     match help(violation) {
         Some(help) => finding.help(help),
         None => finding,

@@ -116,7 +116,8 @@ impl<'t> Memory<'t> {
         }
         let message = || format!("{}: {} is not a valid Secret name", field.name(), quoted_single(text));
         let invalid = || Finding::deny(self.fields.secret_name_invalid, field.pointer(), message());
-        (field.is_secret() && !is_dns_subdomain(text)).then(|| invalid().fingerprint_value(text))
+        (field.is_secret() && !is_dns_subdomain(text))
+            .then(|| invalid().fingerprint_value(text).proposing_name(text))
     }
 
     /// Refuses a field without a value. That values are known says the definition of the kind, for every backend.

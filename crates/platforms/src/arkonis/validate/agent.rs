@@ -57,7 +57,7 @@ fn unusable_name(dialect: &Dialect, agent: &Tree, name: &str, pointer: &Pointer)
             dialect.memory.kind
         ),
     };
-    Some(Finding::warn(&MEMORY_REF_UNUSABLE, pointer.clone(), message))
+    Some(Finding::warn(&MEMORY_REF_UNUSABLE, pointer.clone(), message).proposing_name(name))
 }
 
 /// Warns about a name of settings that is empty.

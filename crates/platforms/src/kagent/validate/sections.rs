@@ -68,7 +68,7 @@ fn wrong_name(block: &Block<'_>) -> Option<Finding> {
     Some(if name.contains('/') {
         finding.help("references stay in the namespace; write the name alone")
     } else {
-        finding
+        finding.proposing_name(name)
     })
 }
 

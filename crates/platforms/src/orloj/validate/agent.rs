@@ -68,7 +68,7 @@ fn ref_invalid(name: &str) -> Option<Finding> {
             )
         })
     };
-    let finding = || Finding::deny(&AGENT_REF_INVALID, Pointer::new(REF), message());
+    let finding = || Finding::deny(&AGENT_REF_INVALID, Pointer::new(REF), message()).proposing_name(name);
     impossible.then(|| finding().fingerprint_value(fingerprint_of([Some(name)])))
 }
 
