@@ -8,9 +8,7 @@ use crate::cli::ExitStatus;
 use crate::cli::branch::OpenBranch;
 use crate::cli::fix::{FixArgs, MAX_ROUNDS, mend, mend_rendered, write_files};
 use crate::cli::input::InputArgs;
-use crate::cli::output::{
-    FindingArgs, OutputArg, check_places, has_format, is_page, or_reported, write_outputs,
-};
+use crate::cli::output::{OutputArg, check_places, has_format, is_page, or_reported, write_outputs};
 use crate::cli::project::{FailOnSeverity, Project};
 use crate::cli::pull_request::{open_branch, reference};
 use crate::cli::terminal::Terminal;
@@ -23,7 +21,7 @@ use memgate_workbench::ignored_codes::IgnoredCodes;
 use memgate_workbench::judge::Checked;
 use memgate_workbench::outcome::{FailOn, notes, nothing_found, with_page};
 use memgate_workbench::place::report;
-use memgate_workbench::report::{Report, ReportFormat, rule_counts, text};
+use memgate_workbench::report::{Report, ReportFormat, Shown, rule_counts, text};
 use memgate_workbench::run::{Run, judged, leave_out};
 
 /// Check manifests: what would be denied in a cluster, and why
@@ -59,8 +57,11 @@ pub struct Args {
     #[arg(short, long = "output", value_name = "FORMAT[=FILE]", help_heading = "Output")]
     output: Vec<OutputArg>,
 
-    #[command(flatten)]
-    findings: FindingArgs,
+    /// List each finding
+    ///
+    /// Without it, text shows equal findings once and at most three of one cause, and has one line for the others.
+    #[arg(short, long, help_heading = "Output")]
+    verbose: bool,
 
     /// Leave out findings with this code; repeatable
     ///
@@ -143,6 +144,13 @@ impl FailOnArgs {
     }
 }
 
+impl Args {
+    /// How many of the findings text writes.
+    const fn shown(&self) -> Shown {
+        if self.verbose { Shown::All } else { Shown::Folded }
+    }
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -177,8 +185,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     // The next run on the main branch would end with it. What is denied now comes before that.
     let is_only_broken = broken.is_some() && checked.inputs.errors.is_empty();
     checked.inputs.errors.extend(broken);
-    let shown = args.findings.shown(&args.output)?;
-    let mut report = Report { shown, ..report(&checked) };
+    let mut report = Report { shown: args.shown(), ..report(&checked) };
     if wants_edits {
         // What is known is not corrected, and standard input has no text to correct.
         let again = Some(&run).filter(|_| !is_compared && !run.plan.reads_stdin());
@@ -211,7 +218,7 @@ fn run_fix(args: &Args, mut run: Run, fail_on: FailOn, terminal: Terminal) -> an
     let mut checked = after.unwrap_or(before);
     args.fail_on.hide_later(fail_on, &mut checked);
     let checked = &checked;
-    let report = Report { shown: args.findings.shown(&args.output)?, ..report(checked) };
+    let report = Report { shown: args.shown(), ..report(checked) };
     // What could be corrected is, unless it could not be written.
     let report = with_edits(report, checked, None, MAX_ROUNDS)?;
     let report = with_page(report, "check", checked);
@@ -222,7 +229,9 @@ fn run_fix(args: &Args, mut run: Run, fail_on: FailOn, terminal: Terminal) -> an
         write_outputs(&report, &args.output, fail_on.warnings, terminal)?;
     }
     let done = if args.fix.diff { "would fix" } else { "fixed" };
-    terminal.note(&summary(done, &fixed, if is_written { "nothing to fix" } else { "fixed nothing" }));
+    if !is_nothing(&report) {
+        terminal.note(&summary(done, &fixed, if is_written { "nothing to fix" } else { "fixed nothing" }));
+    }
     write_notes(checked, &report, fail_on, terminal);
     Ok(if is_written { exit_status(&report, fail_on) } else { ExitStatus::Failed })
 }

@@ -1,6 +1,5 @@
 //! The flags that say what a command reads, and the plan that follows from them.
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -397,7 +396,7 @@ pub fn whole_repository(file: Option<&Path>, terminal: Terminal) -> String {
     let file = file.map(normal).filter(|file| !file.starts_with(normal(Path::new("."))));
     let directory = file.as_deref().and_then(Path::parent);
     let root = directory.map(|directory| root_of(directory).unwrap_or(directory));
-    let root = root.map_or(Cow::Borrowed("."), Path::to_string_lossy);
+    let Some(root) = root.map(Path::to_string_lossy) else { return ".".to_owned() };
     terminal.note(&format!("note: no PATH, so the repository is read: {}", plain(&root)));
     root.into_owned()
 }

@@ -34,14 +34,9 @@ pub struct Args {
 
     /// Print a unified diff that names the origin of each added line
     ///
-    /// The origins are comments behind the added lines. To apply the diff with patch(1), leave them out with
-    /// --no-origins.
+    /// The origins are comments behind the added lines.
     #[arg(long, help_heading = "Output")]
     diff: bool,
-
-    /// With --diff: without the origins of added lines
-    #[arg(long, requires = "diff", help_heading = "Output")]
-    no_origins: bool,
 
     /// Write the findings to a file too; repeatable
     ///
@@ -77,7 +72,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     if report.errors.is_empty() {
         let files = rewrite_all(&checked).context("failed to write the changes")?;
         if args.diff {
-            write_diffs(&files, args.no_origins, terminal)?;
+            write_diffs(&files, terminal)?;
         } else {
             write_manifests(&files, terminal)?;
         }
@@ -100,14 +95,14 @@ fn write_manifests(files: &[RewrittenFile<'_>], terminal: Terminal) -> anyhow::R
     terminal.raw(stream::text(&files).as_bytes())
 }
 
-fn write_diffs(files: &[RewrittenFile<'_>], no_origins: bool, terminal: Terminal) -> anyhow::Result<()> {
+fn write_diffs(files: &[RewrittenFile<'_>], terminal: Terminal) -> anyhow::Result<()> {
     let changed: Vec<_> = files.iter().filter(|file| file.source.text() != file.new.text).collect();
     if changed.is_empty() {
         terminal.note("nothing to change");
     }
     let mut text = Vec::new();
     for file in changed {
-        file.write_diff(!no_origins, &mut text).context("failed to write the diff")?;
+        file.write_diff(&mut text).context("failed to write the diff")?;
         note_reformatted(file.name(), &file.new, terminal);
     }
     terminal.out(&text)

@@ -18,35 +18,38 @@ use memgate_workbench::report::{
     DEFAULT_WIDTH, Report, ReportFormat, Shown, in_format_without_commands, text, write,
 };
 
-/// A format and its file; without a file the output goes to standard output.
+/// A format of a report and its file; without a file the output goes to standard output.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FormatAndFile<F> {
+pub struct OutputArg {
     /// The format.
-    pub format: F,
+    pub format: ReportFormat,
     /// The file.
     pub file: Option<PathBuf>,
 }
 
-/// A format of a report and its file.
-pub type OutputArg = FormatAndFile<ReportFormat>;
-
-impl<F: Copy> FormatAndFile<F> {
-    /// Parses `FORMAT[=FILE]` with one of these formats, which have these names.
+impl OutputArg {
+    /// Parses `FORMAT[=FILE]` with one of these formats.
     ///
     /// # Errors
     /// When the format is not one of them, or the file is missing behind `=`.
-    pub fn parse(text: &str, formats: &[F], name: fn(F) -> &'static str) -> Result<Self, String> {
+    pub fn parse(text: &str, formats: &[ReportFormat]) -> Result<Self, String> {
         let (wanted, file) = match text.split_once('=') {
             Some((_, "")) => return Err("the file is missing behind =".to_owned()),
             Some((wanted, file)) => (wanted, Some(PathBuf::from(file))),
             None => (text, None),
         };
-        let names: Vec<&str> = formats.iter().map(|format| name(*format)).collect();
-        let format = formats.iter().find(|format| name(**format) == wanted).ok_or_else(|| {
-            let hint = did_you_mean(nearest(wanted, names.iter().copied()));
-            format!("formats are {}{hint}", names.join(", "))
+        let names: Vec<&str> = formats.iter().map(|format| format.name()).collect();
+        let format = formats.iter().copied().find(|format| format.name() == wanted).ok_or_else(|| {
+            format!(
+                "formats are {}{}",
+                names.join(", "),
+                did_you_mean(nearest(wanted, names.iter().copied()))
+            )
         })?;
-        Ok(Self { format: *format, file })
+        if format == ReportFormat::Html && !built::HAS_WORKSTATION {
+            return Err(workstation::missing("-o html").to_string());
+        }
+        Ok(Self { format, file })
     }
 }
 
@@ -54,11 +57,7 @@ impl FromStr for OutputArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let output = Self::parse(text, &ReportFormat::ALL, ReportFormat::name)?;
-        if output.format == ReportFormat::Html && !built::HAS_WORKSTATION {
-            return Err(workstation::missing("-o html").to_string());
-        }
-        Ok(output)
+        Self::parse(text, &ReportFormat::ALL)
     }
 }
 
@@ -89,59 +88,19 @@ pub struct OverviewArgs {
     verbose: bool,
 }
 
-/// `--statistics` and `--verbose`: how many of the findings are written.
-#[derive(Debug, Clone, Copy, clap::Args)]
-#[command(next_help_heading = "Output")]
-pub struct FindingArgs {
-    /// Count findings by code, with an example of each
-    ///
-    /// With -o text or json. The findings themselves are not written.
-    #[arg(long, conflicts_with = "diff")]
-    statistics: bool,
-
-    /// List each finding
-    ///
-    /// Without it, text shows equal findings once and at most three of one cause, and has one line for the others.
-    #[arg(short, long, conflicts_with = "statistics")]
-    verbose: bool,
-}
-
-impl FindingArgs {
-    /// The parts of the report that are written.
-    ///
-    /// # Errors
-    /// When one of the formats has no statistics.
-    pub fn shown(self, outputs: &[OutputArg]) -> anyhow::Result<Shown> {
-        let numbers = (self.statistics, "--statistics", Shown::Statistics);
-        shown(outputs, numbers, self.verbose, Shown::Folded)
-    }
-}
-
-/// The parts of a report: the numbers alone if a flag asks for them, which each format has to hold; else all of it, or what
-/// is written without a flag.
-fn shown(
-    outputs: &[OutputArg],
-    (are_asked, flag, numbers): (bool, &str, Shown),
-    verbose: bool,
-    otherwise: Shown,
-) -> anyhow::Result<Shown> {
-    let formats = [ReportFormat::Text, ReportFormat::Json];
-    if let Some(OutputArg { format, .. }) =
-        outputs.iter().find(|it| are_asked && !formats.contains(&it.format))
-    {
-        anyhow::bail!("-o {} lists findings; {flag} goes with text and json", format.name());
-    }
-    let unasked = if verbose { Shown::All } else { otherwise };
-    Ok(if are_asked { numbers } else { unasked })
-}
-
 impl OverviewArgs {
     /// The parts of the report that are written.
     ///
     /// # Errors
     /// When one of the formats has no table.
     pub fn shown(self, outputs: &[OutputArg]) -> anyhow::Result<Shown> {
-        shown(outputs, (self.summary, "--summary", Shown::Table), self.verbose, Shown::NotesByRule)
+        let formats = [ReportFormat::Text, ReportFormat::Json];
+        let listing = outputs.iter().find(|it| self.summary && !formats.contains(&it.format));
+        if let Some(OutputArg { format, .. }) = listing {
+            anyhow::bail!("-o {} lists findings; --summary goes with text and json", format.name());
+        }
+        let unasked = if self.verbose { Shown::All } else { Shown::NotesByRule };
+        Ok(if self.summary { Shown::Table } else { unasked })
     }
 }
 

@@ -10,7 +10,7 @@ use crate::cli::output::{OutputArg, write_each};
 use crate::cli::project::{Project, ProjectArgs};
 use crate::cli::terminal::Terminal;
 use memgate_workbench::cases::{CasePlan, run as run_cases};
-use memgate_workbench::report::{ReportFormat, cases, plain};
+use memgate_workbench::report::{cases, plain};
 
 /// Run case files: the decisions that memgate must make
 ///
@@ -23,7 +23,7 @@ case file, 3 no case was found.",
     after_long_help = "\
 Examples:
   memgate test cases/
-  memgate test cases/arkonis.yaml --filter redis -v
+  memgate test cases/arkonis.yaml -v
   memgate test cases/ -o text -o junit=cases.xml
   memgate test cases/ --policy policies/
 
@@ -50,10 +50,6 @@ pub struct Args {
     #[command(flatten)]
     project: ProjectArgs,
 
-    /// Run only cases whose name contains this text
-    #[arg(long, value_name = "TEXT")]
-    filter: Option<String>,
-
     /// Policies and exemptions in the state of every case; repeatable
     ///
     /// A policy in the state of a case replaces the one of the same name.
@@ -73,7 +69,7 @@ pub struct Args {
 }
 
 fn parse_output(text: &str) -> Result<OutputArg, String> {
-    OutputArg::parse(text, &cases::FORMATS, ReportFormat::name)
+    OutputArg::parse(text, &cases::FORMATS)
 }
 
 /// Runs the command.
@@ -98,7 +94,6 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         are_searched: args.files.is_empty(),
         within: project.within(&project.paths, &project.directory),
         exclude: Arc::new(project.exclude(&project.directory)?),
-        filter: args.filter.as_deref(),
         policies: &args.policy,
     };
     let mut run = run_cases(&plan, &mut io::stdin().lock())?;
@@ -117,7 +112,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         cases::write(&report, format, args.verbose, &mut bytes)?;
         Ok(bytes)
     })?;
-    terminal.note(&run.summary(args.filter.as_deref()));
+    terminal.note(&run.summary());
     if let Some(note) = run.coverage_note() {
         terminal.note(&note);
     }

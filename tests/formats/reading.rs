@@ -4,7 +4,6 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::run::{BAD, Scratch};
-use crate::schema::{expect_valid, printed, validator};
 
 fn memory(name: &str, spec: &str) -> String {
     format!(
@@ -82,30 +81,6 @@ fn a_hint_stands_with_the_first_finding_of_its_rule() {
             "{finding}"
         );
     }
-}
-
-#[test]
-fn statistics_count_by_code_with_an_example() {
-    let scratch = Scratch::with(&[("a.yaml", &(0..3).map(|_| BAD.to_owned() + "---\n").collect::<String>())]);
-    let words = ["check", "a.yaml", "--statistics"];
-    let text = scratch.out(&words);
-    let lines: Vec<&str> = text.lines().collect();
-    let [first, second, _] = lines.as_slice() else { panic!("{text}") };
-    let example =
-        "deny[arkonis/backend-unknown]: 3 findings; first a.yaml:5:12: ArkMemory team-a/notes: spec.backend:";
-    assert!(first.starts_with(example), "{first}");
-    assert!(second.starts_with("warn[memgate/object-repeated]: 6 findings; first a.yaml:"), "{second}");
-    let json = scratch.json(&[&words[..], &["-o", "json"]].concat());
-    expect_valid(&validator(&printed("output")), &json, "statistics");
-    assert!(json.get("findings").is_none());
-    let first = &json["statistics"][0];
-    assert_eq!((&first["code"], &first["count"]), (&"arkonis/backend-unknown".into(), &3.into()), "{json:#}");
-    assert_eq!(first["example"]["line"], 5);
-    assert_eq!(json["summary"]["deny"], 3);
-    let refused = scratch.run(&[&words[..], &["-o", "sarif"]].concat());
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("--statistics goes with text and json"));
-    let plain = scratch.run(&["check", "a.yaml"]);
-    assert_eq!(scratch.run(&words).status.code(), plain.status.code());
 }
 
 #[test]

@@ -97,13 +97,11 @@ fn commands() -> Vec<String> {
     let of_map = ["map FILE inside.yaml".to_owned()];
     let of_tests = ["text", "json", "junit", "github"].map(|format| format!("test -v -o {format} FILE"));
     let others = [
-        "check --statistics FILE inside.yaml",
         "check --with FILE inside.yaml",
         "check --with inside.yaml FILE",
         "check --no-render FILE inside.yaml",
         "check --fix FILE",
         "check --fix --diff FILE inside.yaml",
-        "mutate --diff --no-origins FILE inside.yaml",
         "view FILE inside.yaml",
         "view --with FILE inside.yaml",
         "what-if --base FILE --policy own.yaml inside.yaml",

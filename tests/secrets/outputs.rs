@@ -76,7 +76,7 @@ const FAILED_CASES: [(&str, &str); 4] = [
 ];
 
 /// Those that print what the user wrote.
-const REWRITES: [&str; 3] = ["mutate FILE", "mutate --diff FILE", "mutate --diff --no-origins FILE"];
+const REWRITES: [&str; 2] = ["mutate FILE", "mutate --diff FILE"];
 
 /// Runs every command over the objects of a field.
 pub(crate) fn check(field: &Field, style: &Style) -> Result<(), Failed> {

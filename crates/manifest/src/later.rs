@@ -180,14 +180,11 @@ fn parts(text: &str) -> Vec<Range<usize>> {
     parts
 }
 
-/// A text with a word in place of each of its parts that a later step fills in, if there are such.
+/// A text with a letter in place of each of its parts that a later step fills in, if there are such.
 pub(crate) fn with_word(text: &str) -> Option<String> {
-    let parts = parts(text);
-    let starts = parts.iter().map(|part| part.end);
-    let ends = parts.iter().map(|part| part.start).chain([text.len()]);
-    let literal: Vec<&str> =
-        [0].into_iter().chain(starts).zip(ends).filter_map(|(start, end)| text.get(start..end)).collect();
-    (literal.len() > 1).then(|| literal.join("x"))
+    let (mut rest, parts) = (text.to_owned(), parts(text));
+    parts.iter().rev().for_each(|part| rest.replace_range(part.clone(), "x"));
+    (!parts.is_empty()).then_some(rest)
 }
 
 /// A URL or another text with values that a later step fills in in parts, with these words in their places: this one, and a

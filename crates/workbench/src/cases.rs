@@ -20,7 +20,7 @@ use crate::places::Part;
 use crate::plan::Plan;
 use crate::read::collect;
 use crate::report::cases::{CaseReport, CaseResult};
-use crate::report::{counted, plain};
+use crate::report::counted;
 use memgate_core::admission;
 use memgate_manifest::document::{Document, values};
 use memgate_model::decision::Decision;
@@ -36,8 +36,6 @@ use memgate_primitives::pointer::Pointer;
 pub struct CaseRun {
     /// What was run, in the order of the files.
     pub results: Vec<CaseResult>,
-    /// How many cases the filter left out.
-    pub filtered: usize,
     /// What was read. Files that are not case files are among its errors.
     pub inputs: Inputs,
     /// Cases about objects of which no review comes to memgate, which pass whatever it decides: `file:line: …`.
@@ -57,8 +55,6 @@ pub struct CasePlan<'f> {
     pub within: Option<PathBuf>,
     /// What directories and globs leave out.
     pub exclude: Arc<Exclude>,
-    /// Only cases whose name contains this text.
-    pub filter: Option<&'f str>,
     /// Policies and exemptions that are in the state of every case; one of a case's own takes the place of the one of
     /// its name.
     pub policies: &'f [String],
@@ -90,17 +86,11 @@ impl CaseRun {
     }
 
     /// The number of cases that passed and failed, or why none was run.
-    pub fn summary(&self, filter: Option<&str>) -> String {
+    pub fn summary(&self) -> String {
         if !self.results.is_empty() || !self.inputs.errors.is_empty() {
             return format!("{} passed, {} failed", self.results.len() - self.failed(), self.failed());
         }
-        let hint = match filter {
-            Some(filter) if self.filtered > 0 => {
-                format!("none of {} has \"{}\" in its name", self.filtered, plain(filter))
-            }
-            _ => "a case file holds a list of cases; see memgate test --help".to_owned(),
-        };
-        format!("error: no case was found\n  {hint}")
+        "error: no case was found\n  a case file holds a list of cases; see memgate test --help".to_owned()
     }
 }
 
@@ -110,12 +100,12 @@ impl CaseRun {
 /// # Errors
 /// When a number of a policy is out of bounds.
 pub fn run(plan: &CasePlan<'_>, stdin: &mut dyn Read) -> Result<CaseRun, load::Error> {
-    let CasePlan { paths, are_searched, within, exclude, filter, policies } = plan;
+    let CasePlan { paths, are_searched, within, exclude, policies } = plan;
     let of_files = Plan { within: within.clone(), exclude: Arc::clone(exclude), ..Plan::default() };
     let mut inputs = collect(paths, &of_files, stdin);
     let sources = std::mem::take(&mut inputs.sources);
     let (results, blind, rules) = (Vec::new(), Vec::new(), RuleCounts::default());
-    let mut run = CaseRun { results, filtered: 0, inputs, blind, rules };
+    let mut run = CaseRun { results, inputs, blind, rules };
     let given = load(&Plan { policies: policies.to_vec(), ..Plan::default() })?;
     if !given.errors.is_empty() {
         run.inputs.errors.extend(given.errors);
@@ -131,13 +121,13 @@ pub fn run(plan: &CasePlan<'_>, stdin: &mut dyn Read) -> Result<CaseRun, load::E
             if *are_searched && !has_cases(document.value()) {
                 continue;
             }
-            run_document(&document, *filter, &given.snapshot, &mut run);
+            run_document(&document, &given.snapshot, &mut run);
         }
     }
     Ok(run)
 }
 
-fn run_document(document: &Document, filter: Option<&str>, base: &Snapshot, run: &mut CaseRun) {
+fn run_document(document: &Document, base: &Snapshot, run: &mut CaseRun) {
     let cases = match read_over(document.value(), base.policies.hold_dates()) {
         Ok(cases) => cases,
         Err(_) if is_manifest(document.value()) => {
@@ -153,10 +143,6 @@ fn run_document(document: &Document, filter: Option<&str>, base: &Snapshot, run:
         }
     };
     for case in cases {
-        if filter.is_some_and(|filter| !case.name.contains(filter)) {
-            run.filtered += 1;
-            continue;
-        }
         let list = case.pointer.key("state");
         let errors = case.state.iter().enumerate().flat_map(|(index, value)| {
             unreadable_errors(Part { document, within: &list.index(index), value }, &base.settings)

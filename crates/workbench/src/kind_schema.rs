@@ -224,30 +224,21 @@ fn members(value: Value) -> Map<String, Value> {
 /// Lets a text that a later step fills in stand for each value that is not any text. The recursion is bounded by the depth of
 /// the definitions.
 fn allow_later(schema: &mut Value) {
+    const SECTION: [&str; 4] = ["const", "properties", "items", "additionalProperties"];
     const ABOUT: [&str; 4] = ["title", "description", "default", "examples"];
-    match schema {
-        Value::Array(schemas) => schemas.iter_mut().for_each(allow_later),
-        Value::Object(fields) => {
-            let of_values = fields.iter().filter(|(key, _)| !ABOUT.contains(&key.as_str()));
-            let has_bounds = of_values.count() > 1 || fields.get("type").is_none_or(|it| it != "string");
-            let is_scalar = ["type", "enum"].iter().any(|key| fields.contains_key(*key))
-                && !["const", "properties", "items", "additionalProperties"]
-                    .iter()
-                    .any(|key| fields.contains_key(*key))
-                && fields.get("type").is_none_or(|it| it != "object" && it != "array");
-            if is_scalar && has_bounds {
-                let (mut about, own): (Map<_, _>, Map<_, _>) =
-                    std::mem::take(fields).into_iter().partition(|(key, _)| ABOUT.contains(&key.as_str()));
-                let any = json!([own, {"type": "string", "pattern": FILLED_IN_LATER}]);
-                about.insert("anyOf".to_owned(), any);
-                *fields = about;
-                return;
-            }
-            for (_, below) in fields.iter_mut().filter(|(key, _)| key.as_str() != "default") {
-                allow_later(below);
-            }
-        }
-        _ => {}
+    if let Value::Array(schemas) = schema {
+        return schemas.iter_mut().for_each(allow_later);
+    }
+    let Value::Object(fields) = schema else { return };
+    let is_of = |kind: &str| fields.get("type").is_some_and(|it| it == kind);
+    let is_section = SECTION.iter().any(|key| fields.contains_key(*key)) || is_of("object") || is_of("array");
+    if is_section || !["type", "enum"].iter().any(|key| fields.contains_key(*key)) {
+        fields.iter_mut().filter(|(key, _)| *key != "default").for_each(|(_, below)| allow_later(below));
+    } else if !is_of("string") || fields.keys().any(|key| key != "type" && !ABOUT.contains(&&**key)) {
+        let (mut new, own): (Map<_, _>, Map<_, _>) =
+            std::mem::take(fields).into_iter().partition(|(key, _)| ABOUT.contains(&&**key));
+        new.insert("anyOf".to_owned(), json!([own, {"type": "string", "pattern": FILLED_IN_LATER}]));
+        *fields = new;
     }
 }
 

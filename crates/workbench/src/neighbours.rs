@@ -137,13 +137,11 @@ impl Neighbours {
             Some((text, namespace.clone()))
         };
         let read = || self.others.iter().filter(|(path, _)| path.is_file()).filter_map(text).collect();
-        let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
-        let says = |text: &str| text.split(|c| !is_of_name(c)).any(|word| word == name);
         let generator = format!("{}Generator", if kind == "ConfigMap" { "configMap" } else { "secret" });
         let has_kind = |text: &str| text.contains(&format!("kind: {kind}")) || text.contains(&generator);
         let is_one = |(text, home): &(String, Option<String>)| {
             let is_here = home.as_ref().is_none_or(|home| home == namespace);
-            is_here && has_kind(text) && (says(text) || text.contains("{{"))
+            is_here && has_kind(text) && (text.contains(name) || text.contains("{{"))
         };
         self.texts.get_or_init(read).iter().any(is_one)
     }

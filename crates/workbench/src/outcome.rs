@@ -123,18 +123,15 @@ pub fn nothing_found(checked: &Checked) -> String {
     plain(&format!("nothing to check was found{read}{}", nearest.unwrap_or_default())).into_owned()
 }
 
-/// What is nearest to an object to check, with its number: one that is not judged for another reason than its kind, else one of
-/// a platform's group.
+/// What is nearest to an object to check, with its number: one that is not judged for another reason than its kind, else one
+/// of a kind that looks like one of ours.
 fn nearest(passed_over: &[Skipped]) -> Option<String> {
-    const OTHERS: [&str; 3] = ["other-kind", "not-an-object", "template"];
-    let is_near = |it: &&Skipped| !OTHERS.contains(&it.why.words().0);
     let is_of_platform = |it: &&Skipped| {
-        let group =
-            it.object_ref.as_ref().and_then(|it| it.api_version.split_once('/')).map(|(group, _)| group);
-        group.is_some_and(|group| is_likely_ours(group, ""))
+        let of = it.object_ref.as_ref();
+        of.is_some_and(|of| of.api_version.contains('.') && is_likely_ours(of.group(), &of.kind))
     };
-    let first = || passed_over.iter().find(is_near);
-    let nearest = first().or_else(|| passed_over.iter().find(is_of_platform))?;
+    let is_near = |it: &&Skipped| !["other-kind", "not-an-object", "template"].contains(&it.why.words().0);
+    let nearest = passed_over.iter().find(is_near).or_else(|| passed_over.iter().find(is_of_platform))?;
     counts(passed_over.iter().filter(|it| it.title() == nearest.title())).pop()
 }
 

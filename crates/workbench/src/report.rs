@@ -140,8 +140,6 @@ pub enum Shown {
     All,
     /// In text, three findings of each cause.
     Folded,
-    /// The numbers of findings by code alone.
-    Statistics,
     /// In text, one line for all notes of one rule.
     NotesByRule,
     /// The table alone.
@@ -647,24 +645,21 @@ pub fn percent_encoded(text: &str, kept: &str) -> String {
     text.bytes().map(encoded).collect()
 }
 
-/// The path of a file from the root of the repository in which memgate runs, as services that read reports want it. Of one outside
-/// of it, or without a repository, the path as it is, without `./` at its start.
+/// The path of a file from the root of the repository in which memgate runs, else from the working directory, as services that
+/// read reports want it. Of one outside of it the path as it is.
 fn relative(file: &str) -> Cow<'_, str> {
-    static ROOT: LazyLock<Option<PathBuf>> =
-        LazyLock::new(|| root_of(&normal(Path::new("."))).map(Path::to_owned));
-    relative_to(ROOT.as_deref(), file)
+    static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
+        let here = normal(Path::new("."));
+        root_of(&here).map(Path::to_owned).unwrap_or(here)
+    });
+    relative_to(&ROOT, file)
 }
 
-fn relative_to<'f>(root: Option<&Path>, file: &'f str) -> Cow<'f, str> {
-    let below = |root: &Path| normal(Path::new(file)).strip_prefix(root).ok().map(Path::to_owned);
-    if let Some(path) = root.filter(|_| !file.starts_with('<')).and_then(below) {
-        return path.to_string_lossy().into_owned().into();
+fn relative_to<'f>(root: &Path, file: &'f str) -> Cow<'f, str> {
+    match normal(Path::new(file)).strip_prefix(root) {
+        Ok(path) if !file.starts_with('<') => path.to_string_lossy().into_owned().into(),
+        _ => file.into(),
     }
-    let mut path = file;
-    while let Some(rest) = path.strip_prefix("./") {
-        path = rest.trim_start_matches('/');
-    }
-    path.into()
 }
 
 /// A number with its noun, in the plural where the number asks for it.
@@ -683,13 +678,13 @@ mod tests {
         let (name, absolute) = (here.join("a.yaml"), format!("{}/a.yaml", here.display()));
         let below = name.strip_prefix(above).expect("below").to_string_lossy();
         for (root, file, expected) in [
-            (Some(above), "./a.yaml", &*below),
-            (Some(above), &absolute, &below),
-            (Some(&*here), "b/../a.yaml", "a.yaml"),
-            (Some(&here), "../a.yaml", "../a.yaml"),
-            (Some(above), "<stdin>", "<stdin>"),
-            (None, "././/a.yaml", "a.yaml"),
-            (None, "/x/a.yaml", "/x/a.yaml"),
+            (above, "./a.yaml", &*below),
+            (above, &absolute, &below),
+            (&*here, "b/../a.yaml", "a.yaml"),
+            (&here, "../a.yaml", "../a.yaml"),
+            (above, "<stdin>", "<stdin>"),
+            (&here, "././/a.yaml", "a.yaml"),
+            (&here, "/x/a.yaml", "/x/a.yaml"),
         ] {
             assert_eq!(relative_to(root, file), expected, "{root:?} {file}");
         }

@@ -100,13 +100,10 @@ impl RewrittenFile<'_> {
     ///
     /// # Errors
     /// When the output cannot be written.
-    pub fn write_diff(&self, with_origins: bool, out: &mut Vec<u8>) -> io::Result<()> {
-        let (mut removed, mut origins) = (Vec::new(), Vec::new());
-        if with_origins {
-            removed = self.line_origins(self.source, removed_lines);
-            let new = Arc::new(Source::new(self.source.name(), &self.new.text));
-            origins = self.line_origins(&new, lines_of_object);
-        }
+    pub fn write_diff(&self, out: &mut Vec<u8>) -> io::Result<()> {
+        let removed = self.line_origins(self.source, removed_lines);
+        let new = Arc::new(Source::new(self.source.name(), &self.new.text));
+        let origins = self.line_origins(&new, lines_of_object);
         // No program that applies a diff shall take the lines of a rendered text for those of a file.
         let rendered = self.rendered_from.as_ref().map(|file| format!("{file} (rendered)"));
         let name = rendered.as_deref().unwrap_or_else(|| self.source.name());

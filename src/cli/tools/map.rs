@@ -104,7 +104,9 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     }
     let has_memory = map.memories().next().is_some();
     if has_memory {
-        write_map(&map, terminal)?;
+        let mut bytes = Vec::new();
+        write(&map, &mut bytes).context("failed to write the map")?;
+        terminal.out(&bytes)?;
     } else if errors.is_empty() {
         terminal.note("error: nothing to map was found: no memory resource, and nothing that refers to one");
     }
@@ -136,10 +138,4 @@ impl Args {
         }
         true
     }
-}
-
-fn write_map(map: &MemoryMap, terminal: Terminal) -> anyhow::Result<()> {
-    let mut bytes = Vec::new();
-    write(map, &mut bytes).context("failed to write the map")?;
-    terminal.out(&bytes)
 }

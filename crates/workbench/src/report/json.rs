@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::report::changes::Change;
 use crate::report::{
-    InputError, LocatedFinding, ObjectRef, PassedOver, Related, Report, Shown, by_rule, page, rule_counts,
+    InputError, LocatedFinding, ObjectRef, PassedOver, Related, Report, Shown, page, rule_counts,
 };
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Relation, Severity};
@@ -34,9 +34,8 @@ pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
         "table": table.map(|table| &table.rows),
         "total": table.map(|table| table.total),
         "rules": report.rules.and_then(rule_counts::values),
-        "statistics": (report.shown == Shown::Statistics).then(|| statistics(report)),
     }));
-    if matches!(report.shown, Shown::Table | Shown::Statistics) {
+    if report.shown == Shown::Table {
         serde_json::to_writer_pretty(&mut *out, &head)?;
         return writeln!(out);
     }
@@ -83,16 +82,6 @@ fn summary(report: &Report<'_>) -> Value {
         "errors": report.errors.len(),
         "leftOut": (report.left_out > 0).then_some(report.left_out),
     }))
-}
-
-/// The number of findings of each severity and code, with the first of them.
-fn statistics(report: &Report<'_>) -> Vec<Value> {
-    let statistic = |all: Vec<&LocatedFinding<'_>>| {
-        let first = all.first()?;
-        let (code, severity) = (first.finding.code_name(), first.finding.severity.name());
-        Some(json!({"code": code, "severity": severity, "count": all.len(), "example": finding(first)}))
-    };
-    by_rule(report.findings.iter()).into_iter().filter_map(statistic).collect()
 }
 
 fn finding(located: &LocatedFinding<'_>) -> Value {

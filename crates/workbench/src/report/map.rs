@@ -7,9 +7,10 @@ pub(crate) mod graph;
 
 mod text;
 
+pub use text::write;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::io;
 
 /// The map of each unit of files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -295,14 +296,6 @@ impl MemoryMap {
             });
         }
     }
-}
-
-/// Writes a map for people. It has ANSI styles, which the stream removes where they are not wanted.
-///
-/// # Errors
-/// Those of the writer.
-pub fn write(map: &MemoryMap, out: &mut Vec<u8>) -> io::Result<()> {
-    text::write(map, out)
 }
 
 #[cfg(test)]

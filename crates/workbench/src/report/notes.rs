@@ -1,4 +1,4 @@
-//! Findings in one line for each rule: notes, so that many of them do not hide what counts, and statistics.
+//! Notes in one line for each rule, so that many of them do not hide what counts.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -60,9 +60,6 @@ pub fn write_whole(report: &Report<'_>, width: usize, out: &mut impl Write) -> i
 /// # Errors
 /// Those of the writer.
 pub fn write(report: &Report<'_>, width: usize, out: &mut impl Write) -> io::Result<()> {
-    if report.shown == Shown::Statistics {
-        return notes::write(report.causes(), "", out);
-    }
     let renderer = renderer(width);
     let is_listed = |it: &&LocatedFinding<'_>| {
         report.shown != Shown::NotesByRule || it.finding.severity != Severity::Note

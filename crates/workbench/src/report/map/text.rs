@@ -20,7 +20,7 @@ const TOGETHER: [&str; 4] = ["backend", "durable", "retention", "storage"];
 ///
 /// # Errors
 /// Those of the writer.
-pub(super) fn write(map: &MemoryMap, out: &mut impl Write) -> io::Result<()> {
+pub fn write(map: &MemoryMap, out: &mut impl Write) -> io::Result<()> {
     let mut is_first = true;
     for unit in &map.units {
         for memories in unit.memories.chunk_by(|one, two| one.object.namespace == two.object.namespace) {
