@@ -590,11 +590,10 @@ fn literal_findings(
         let others = request.occasion.later.map(|later| later.difference(&places).cloned().collect());
         request.occasion.later = others.as_ref();
         let found = admit(&request, snapshot).ok()?.decision.findings;
+        // A Service may be that of the words.
         let is_of_text = |it: &Finding| {
-            places.contains(&it.pointer)
-                && it.missing.is_empty()
-                && it.elsewhere.is_empty()
-                && it.policy.is_none()
+            let is_of_core = it.elsewhere.iter().any(|other| other.object.kind.group.is_empty());
+            places.contains(&it.pointer) && it.missing.is_empty() && !is_of_core && it.policy.is_none()
         };
         Some(found.into_iter().filter(is_of_text).collect::<Vec<_>>())
     });

@@ -97,7 +97,10 @@ impl Notices {
     pub(crate) fn not_an_object(&mut self, NonObject { document, reason }: &NonObject, settings: &Settings) {
         let (value, source) = (document.value(), document.source());
         let is_list = reason.starts_with("is a List");
-        let has_body = ["metadata", "spec"].iter().any(|field| value.get(field).is_some());
+        // Other formats with kinds have other fields.
+        let is_own =
+            |key: &str| ["kind", "metadata", "spec", "status"].contains(&key) || key.starts_with("api");
+        let has_body = value.as_object().is_some_and(|it| it.len() > 1 && it.keys().all(|key| is_own(key)));
         let is_ours = if is_list {
             Ours::new(settings).is_in(source.slice(document.span()))
         } else {
