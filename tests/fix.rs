@@ -60,7 +60,8 @@ fn fixes_one_code_of(every: usize) {
         let (after, told) = check(folder.path(), &["--fix"]);
         let text = fs::read_to_string(&file).expect("a file");
         assert!(after <= before, "{}: {after} denied instead of {before}\n{text}", code.name);
-        assert_eq!(text == example, told.contains("nothing to fix"), "{}: {told}", code.name);
+        let is_told = ["nothing to fix", "nothing to check"].iter().any(|it| told.contains(it));
+        assert_eq!(text == example, is_told, "{}: {told}", code.name);
         if text != example {
             fixed.push(code.name);
             let lines = |text: &str| text.lines().count();

@@ -104,7 +104,8 @@ fn errors_of_other_files_do_not_count() {
         assert_eq!(edit(&scratch, "", "new.yaml", AGENT), (Some(0), vec![]), "{name}");
     }
     let scratch = Scratch::with(&[("other.yaml", "a: [\n"), ("memory.yaml", &good)]);
-    assert_eq!(edit(&scratch, "", "other.yaml", "a: [\n").0, Some(2));
+    assert_eq!(edit(&scratch, "", "other.yaml", "apiVersion: [\n").0, Some(2));
+    assert_eq!(edit(&scratch, "", "other.yaml", "a: [\n").0, Some(3));
     let scratch =
         Scratch::with(&[(".memgate.yaml", "paths: [memory.yaml, missing]"), ("memory.yaml", &good)]);
     assert_eq!(edit(&scratch, "", "memory.yaml", &good), (Some(0), vec![]));

@@ -48,7 +48,7 @@ pub(crate) fn expect_good(text: &str, report: &Value, fails_on_warnings: bool, n
 
 #[test]
 fn has_a_test_for_each_object_and_code() {
-    let scratch = Scratch::with(&[("bad.yaml", BAD), ("tab.yaml", "a:\n\tb: 1\n")]);
+    let scratch = Scratch::with(&[("bad.yaml", BAD), ("tab.yaml", "apiVersion:\n\tb: 1\n")]);
     let text = scratch.out(&["check", ".", "-o", "junit"]);
     let document = Document::parse(&text).expect("XML");
     let of = |element: &str| -> Vec<&str> {
@@ -71,7 +71,7 @@ fn has_a_test_for_each_object_and_code() {
 
 #[test]
 fn the_schema_notices_what_is_wrong() {
-    let scratch = Scratch::with(&[("bad.yaml", BAD), ("tab.yaml", "a:\n\tb: 1\n")]);
+    let scratch = Scratch::with(&[("bad.yaml", BAD), ("tab.yaml", "apiVersion:\n\tb: 1\n")]);
     let text = scratch.out(&["check", ".", "-o", "junit"]);
     expect_valid(&text, "as it is");
     for (part, wrong) in [

@@ -324,7 +324,7 @@ fn the_parts_stand_in_their_order() {
 
 #[test]
 fn names_the_inputs_that_cannot_be_read() {
-    let scratch = Scratch::with(&[("bad.yaml", BAD), ("broken.yaml", "a: {\n")]);
+    let scratch = Scratch::with(&[("bad.yaml", BAD), ("broken.yaml", "apiVersion: {\n")]);
     let output = scratch.run(&["check", ".", "-o", "html"]);
     let page = String::from_utf8_lossy(&output.stdout);
     assert!(page.contains("; 1 input could not be read, in namespace team-a.</p>"), "{page}");

@@ -100,7 +100,7 @@ fn the_action_installs_checks_annotates_and_sums_up() {
     assert!(!report["runs"][0]["results"].as_array().expect("results").is_empty());
     assert_eq!(action.file("output"), format!("exit-code=1\nsarif={}\n", file.display()));
     let summary = action.file("summary");
-    assert!(summary.starts_with("### memgate check\n\n    ") && summary.contains(" denied; "), "{summary}");
+    assert!(summary.starts_with("### memgate check\n\n    ") && summary.contains(" denied, "), "{summary}");
     assert!(summary.contains("\n    docs/tour/"), "{summary}");
 }
 

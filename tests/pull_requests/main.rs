@@ -486,7 +486,7 @@ fn keys_and_made_objects_break_too() {
     expect("./held.yaml:4:", "it named Secret \"url\" before");
     repository.write("held.yaml", &memory.replace("NAME", "url").replace("notes", "held"));
     repository.write("external.yaml", &external("other"));
-    expect("./made.yaml:4:", "Secret \"made\" is gone from external.yaml");
+    expect("./made.yaml:4:", "Secret \"made\" is gone");
     fs::remove_file(repository.path.join("external.yaml")).expect("is there");
     expect("./made.yaml:4:", "Secret \"made\" is gone with external.yaml");
     repository.write("external.yaml", &external("made"));

@@ -35,7 +35,7 @@ const VAULT_PATH: &str = "avp.kubernetes.io/path";
 const SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
 
 /// The texts that a later step fills in as a pattern of ECMAScript, for JSON Schema.
-pub const FILLED_IN_LATER: &str = r"\$\{[^}]+\}|\{\{.+\}\}|<path:[^>]+>|#\{.+\}#|^\s*(\(.*\$.+\)|ENC\[.+\]|(secret)?ref\+\w+://.+|__\w+__|\$\w+)\s*$";
+pub const FILLED_IN_LATER: &str = r"\$\{[^}]+\}|\{\{.+\}\}|<path:[^>]+>|#\{.+\}#|^\s*(\(.*\$.+\)|\(\w+\(.*\)|ENC\[.+\]|(secret)?ref\+\w+://.+|__\w+__|\$\w+)\s*$";
 
 /// The start of a comment of ytt, which says the value of its line.
 const YTT: &str = "#@";
@@ -116,7 +116,7 @@ pub fn may_hold(text: &str) -> bool {
     let bytes = text.as_bytes();
     let goes_on = |at, mark| bytes.get(at..).is_some_and(|rest| rest.starts_with(mark));
     bytes.windows(2).enumerate().any(|(at, pair)| match pair {
-        b"${" | b"{{" | b"($" | b"#@" | b"#{" | b"__" => true,
+        b"${" | b"{{" | b"($" | b"(@" | b"#@" | b"#{" | b"__" => true,
         [b'$', next] => is_of_name(*next),
         [b'(', next] if is_of_name(*next) => text.get(at..).is_some_and(is_call),
         b"av" => goes_on(at, VAULT_PATH.as_bytes()),
@@ -158,7 +158,10 @@ pub fn is_marked(text: &str) -> bool {
         && is_filled_in_later(text)
 }
 
-/// The parts of a text that a later step fills in.
+/// So many parts of a text are looked at.
+const MOST_PARTS: usize = 32;
+
+/// The parts of a text that a later step fills in; the first ones of very many.
 fn parts(text: &str) -> Vec<Range<usize>> {
     const MARKS: [(&str, &str); 4] = [("${", "}"), ("{{", "}}"), ("<path:", ">"), ("#{", "}#")];
     let (mut parts, mut at) = (Vec::new(), 0);
@@ -168,12 +171,12 @@ fn parts(text: &str) -> Vec<Range<usize>> {
         let (from, start, end) = starts.min()?;
         let inside = text.get(from + start.len()..)?;
         // A default may be a variable too.
-        let mut ends = inside.match_indices(end).map(|(length, _)| length);
+        let mut ends = inside.match_indices(end).map(|(length, _)| length).take(MOST_PARTS).enumerate();
         let opened = |length: usize| inside.get(..length).map_or(0, |it| it.matches(start).count());
-        let length = ends.by_ref().enumerate().find(|(closed, length)| opened(*length) <= *closed)?.1;
+        let length = ends.find(|(closed, length)| opened(*length) <= *closed)?.1;
         Some(from..from + start.len() + length + end.len())
     };
-    while let Some(part) = next(at) {
+    while let Some(part) = next(at).filter(|_| parts.len() < MOST_PARTS) {
         at = part.end;
         parts.push(part);
     }
@@ -187,28 +190,50 @@ pub(crate) fn with_word(text: &str) -> Option<String> {
     (!parts.is_empty()).then_some(rest)
 }
 
-/// A URL or another text with values that a later step fills in in parts, with these words in their places: this one, and a
-/// number where a port belongs. User name and password are left out where the password is filled in. `None` for a text that is
-/// filled in from its start on, and for one of another form, such as a part of a name.
-pub fn filled_with(text: &str, word: &str, port: &str) -> Option<String> {
+/// What is put in place of the parts of a URL.
+#[derive(Debug, Clone, Copy)]
+pub struct Words {
+    /// In place of any part.
+    pub any: &'static str,
+    /// In place of a whole host, and of one in brackets.
+    pub hosts: [&'static str; 2],
+    /// In place of a whole port.
+    pub port: &'static str,
+    /// In place of a scheme.
+    pub scheme: &'static str,
+}
+
+/// A URL or another text with values that a later step fills in in parts, with these words in their places. Left out are a
+/// user and a password that is filled in, and what is filled in as the whole value of a parameter. `None` for a text of which
+/// too little is known: a part of a name, or one that is filled in from its start on and has no scheme of its own.
+pub fn filled_with(text: &str, words: Words) -> Option<String> {
     let parts = parts(text);
-    let first = parts.first().filter(|first| first.start > 0)?;
-    if !text.contains("://") && !text.get(..first.start)?.contains('=') {
+    let first = parts.first().filter(|_| parts.len() < MOST_PARTS)?;
+    let is_scheme = first.start == 0 && text.get(first.end..)?.starts_with("://");
+    let is_url = (first.start > 0 || is_scheme) && text.contains("://");
+    if !is_url && !text.split(['$', '{', '<', '#']).next()?.contains('=') {
         return None;
     }
     let (mut filled, mut end) = (String::new(), 0);
     for part in parts {
         filled.push_str(text.get(end..part.start)?);
         let behind = text.get(part.end..)?;
+        end = part.end;
         let is_last = behind.is_empty() || behind.starts_with(['/', '?', '#', ',']);
         if filled.ends_with(':') && behind.starts_with('@') {
             let user = filled.rfind('/').map_or(0, |slash| slash + 1);
             filled.truncate(user);
-            end = part.end + 1;
+            end += 1;
             continue;
         }
-        filled.push_str(if filled.ends_with(':') && is_last { port } else { word });
-        end = part.end;
+        filled.push_str(match filled.chars().last() {
+            None if is_scheme => words.scheme,
+            Some('=') => "",
+            Some(':') if is_last => words.port,
+            Some('[') => words.hosts[1],
+            Some('/' | '@') if filled.ends_with(['@']) || filled.ends_with("://") => words.hosts[0],
+            _ => words.any,
+        });
     }
     filled.push_str(text.get(end..)?);
     Some(filled)
@@ -245,6 +270,7 @@ impl Marks {
                 || has("{{", "}}")
                 || has("#{", "}#")
                 || is_all(YTT, "")
+                || has("(@", "@)")
                 || is_all("__", "__") && text.len() > 4 && text.bytes().all(is_of_name)
                 || ["ref+", "secretref+"].iter().any(|start| text.starts_with(start) && text.contains("://"))
                 || !self.without_variables && (is_dollar_name(text) || Variables(text, 0).next().is_some()))
@@ -325,8 +351,12 @@ impl<'t> Iterator for Variables<'t> {
             let start = *from + text.get(*from..)?.find("${")?;
             *from = start + "${".len();
             let rest = text.get(*from..)?;
-            let Some((name, rest)) = split_name(rest) else { continue };
-            *from += name.len();
+            // Terraform allows blanks, and `~` to drop those around.
+            let name = rest.trim_start_matches([' ', '~']);
+            let blanks = rest.len() - name.len();
+            let Some((name, rest)) = split_name(name) else { continue };
+            *from += blanks + name.len();
+            let rest = if blanks > 0 { rest.trim_start_matches([' ', '~']) } else { rest };
             let is_escaped = text.get(..start).is_some_and(|before| before.ends_with('$'));
             if is_escaped || !rest.starts_with('}') && !rest.starts_with(OPERATORS) {
                 continue;
@@ -468,7 +498,11 @@ impl Document {
                 continue;
             }
             let line = before.rsplit('\n').next().unwrap_or_default();
-            let field = |byte: usize| self.place().field_at(span.start + byte);
+            let field = |byte: usize| {
+                let pointer = self.place().field_at(span.start + byte);
+                let own = pointer.as_str().strip_prefix(self.place().prefix().as_str()).map(Pointer::new);
+                own.unwrap_or(pointer)
+            };
             if line.trim().is_empty() {
                 let behind = text.get(end..).unwrap_or_default();
                 let next =
@@ -476,7 +510,10 @@ impl Document {
                 let holder = next.map(|next| field(offset_in(text, next))).and_then(|it| it.parent());
                 open.insert(any_field(&holder.unwrap_or_else(Pointer::root)));
             } else {
-                values.push((field(before.trim_end().len().saturating_sub(1)), comment, is_token));
+                // An item without a value stands behind its dash.
+                let last = before.trim_end();
+                let at = if last.ends_with('-') { last.len() } else { last.len().saturating_sub(1) };
+                values.push((field(at), comment, is_token));
             }
         }
         for (pointer, comment, is_token) in values {
@@ -616,14 +653,19 @@ mod tests {
             ("redis://u:${pw}@h", Some("redis://h")),
             ("redis://${u}:${pw}@h", Some("redis://h")),
             ("redis://${u:=${v}}@h", Some("redis://w@h")),
-            ("host=${h} password=a", Some("host=w password=a")),
+            ("host=${h} password=a", Some("host= password=a")),
+            ("host=h password=${p}", Some("host=h password=")),
+            ("http://h/?a=${a}", Some("http://h/?a=")),
+            ("http://[${ip}]:80${p}", Some("http://[::1]:80w")),
+            ("${S}://u:pw@h", Some("s://u:pw@h")),
             ("http://#{a}#", Some("http://w")),
             ("${URL}/x", None),
             ("in-${X}", None),
             ("http://a", None),
             ("http://a/${b", None),
         ] {
-            assert_eq!(filled_with(text, "w", "1").as_deref(), expected, "{text}");
+            let words = Words { any: "w", hosts: ["w", "::1"], port: "1", scheme: "s" };
+            assert_eq!(filled_with(text, words).as_deref(), expected, "{text}");
         }
     }
 

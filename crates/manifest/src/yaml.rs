@@ -375,38 +375,48 @@ fn explain(source: &Arc<Source>, part: Part, cursor: usize, scan_error: &ScanErr
     }
 }
 
-/// The line before the one of a byte, if it is as far in and has a word or more and no colon: to YAML the text goes on behind it.
+/// The line before the one of a byte, without empty ones and comments, if it is as far in and has no colon with a blank behind it:
+/// to YAML the text goes on behind it.
 fn line_without_colon(text: &str, at: usize) -> Option<(usize, usize)> {
     let (before, here) = text.get(..at)?.rsplit_once('\n')?;
-    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    let line = before.get(start..)?;
-    let indentation = |line: &str| line.len() - line.trim_start_matches(' ').len();
-    let is_word = line.trim_start().starts_with(|c: char| c.is_ascii_alphabetic());
-    let is_one = is_word && !line.contains(':') && indentation(line) == indentation(here);
-    is_one.then(|| (start + indentation(line), start + line.trim_end().len()))
+    let is_content = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    let line = before.lines().rev().find(is_content)?;
+    let start = line.as_ptr().addr() - text.as_ptr().addr();
+    let indentation = |line: &str| line.len() - line.trim_start_matches([' ', '-']).len();
+    let content = line.get(indentation(line)..)?.trim_end();
+    let is_word = content.starts_with(|c: char| c.is_ascii_alphabetic());
+    let has_colon = content.contains(": ") || content.ends_with(':');
+    let is_one = is_word && !has_colon && indentation(line) == indentation(here);
+    is_one.then(|| (start + indentation(line), start + indentation(line) + content.len()))
 }
 
-/// The last bracket between two bytes that begins a value and is not closed there.
+/// The last bracket between two bytes that begins a value behind a key, an item or another bracket, and is not closed there. Those
+/// of other forms, as in `${a}`, say nothing.
 fn unclosed(text: &str, from: usize, to: usize) -> Option<usize> {
     let (mut open, mut quote, mut before) = (Vec::new(), None, '\n');
     let mut characters = text.get(from..to)?.char_indices().peekable();
     while let Some((at, character)) = characters.next() {
-        let begins = matches!(before, '\n' | ':' | '-' | ',' | '[' | '{');
+        let begins = matches!(before, ':' | '-' | ',' | '[' | '{');
         match (character, quote) {
             (c, Some(ending)) => quote = quote.filter(|_| c != ending),
             ('"' | '\'', None) if begins => quote = Some(character),
             ('#', None) if before == '\n' || text.get(..from + at).is_some_and(|it| it.ends_with(' ')) => {
                 while characters.next_if(|(_, c)| *c != '\n').is_some() {}
             }
-            ('{' | '[', None) if begins => open.push(from + at),
-            ('}' | ']', None) => drop(open.pop()),
+            ('{' | '[', None) if begins => open.push((from + at, if character == '{' { '}' } else { ']' })),
+            ('{', None) if before == '$' => return None,
+            ('}' | ']', None) => match open.last() {
+                Some((_, closing)) if *closing == character => drop(open.pop()),
+                Some((other, _)) => return Some(*other),
+                None => {}
+            },
             _ => {}
         }
         if !matches!(character, ' ' | '\t' | '\r') {
             before = character;
         }
     }
-    open.pop()
+    open.pop().map(|(at, _)| at)
 }
 
 /// Points at the quote that was opened first: it is the likely mistake, not the line where the parser gave up.

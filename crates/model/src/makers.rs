@@ -21,6 +21,8 @@ pub struct Makers {
     named: BTreeMap<u64, usize>,
     /// By the hash of its namespace and of a word that it says. Hashes, since a file can have very many words.
     says: BTreeMap<u64, usize>,
+    /// By the hash of two namespaces between which it may copy.
+    links: BTreeMap<u64, usize>,
 }
 
 impl Makers {
@@ -29,21 +31,27 @@ impl Makers {
         self.titles.is_empty()
     }
 
-    /// Adds a maker with its name, which may be empty, and with what it says. Without a namespace it may make objects in any.
-    pub fn add<'t>(
-        &mut self,
-        (namespace, name): (&str, &str),
-        title: &str,
-        texts: impl IntoIterator<Item = &'t str>,
-    ) {
+    /// Adds a maker with its name, which may be empty, with what it says, and with what of it names other namespaces. Without a
+    /// namespace it may make objects in any.
+    pub fn add(&mut self, (namespace, name): (&str, &str), title: &str, (texts, others): (&[&str], &[&str])) {
         let number = self.titles.len();
         self.titles.push(title.into());
+        for other in others.iter().flat_map(|text| words(text)) {
+            self.links.entry(key(namespace, other)).or_insert(number);
+            self.links.entry(key(other, namespace)).or_insert(number);
+        }
         if !name.is_empty() {
             self.named.entry(key(namespace, name)).or_insert(number);
         }
-        for word in texts.into_iter().flat_map(words) {
+        for word in texts.iter().flat_map(|text| words(text)) {
             self.says.entry(key(namespace, word)).or_insert(number);
         }
+    }
+
+    /// Adds an object of a kind that is copied to any namespace.
+    pub fn add_copied(&mut self, (kind, name): (&str, &str), title: &str) {
+        self.says.entry(key("", &format!("{kind}/{name}"))).or_insert(self.titles.len());
+        self.titles.push(title.into());
     }
 
     /// What may make an object that is not there, whose kind has this state, or bring one of its name here from another namespace.
@@ -52,9 +60,11 @@ impl Makers {
         if self.is_empty() || !kind.group.is_empty() || *kind == NAMESPACE {
             return None;
         }
-        let others = || state.find(&BY_NAME, name);
+        // Of very many objects of one name, the first ones are looked at.
+        let others = || state.find(&BY_NAME, name).take(MOST_WORDS);
         let linked = || others().find_map(|other| self.link(namespace, &other.namespace));
-        self.find(namespace, name).or_else(linked)
+        let copied = || self.titles.get(*self.says.get(&key("", &format!("{}/{name}", kind.kind)))?);
+        self.find(namespace, name).or_else(linked).or_else(copied)
     }
 
     /// What may make an object of this name, if something does.
@@ -67,12 +77,9 @@ impl Makers {
         found.take().and_then(|number| self.titles.get(*number))
     }
 
-    /// What may bring objects of another namespace into this one: a maker in one of them says the other one.
+    /// What may bring objects of another namespace into this one.
     pub fn link(&self, namespace: &str, other: &str) -> Option<&Arc<str>> {
-        let says = |one: &str, other: &str| self.says.get(&key(one, other));
-        let found = says(namespace, other).or_else(|| says(other, namespace));
-        let number = found.or_else(|| self.named.get(&key(other, namespace)))?;
-        self.titles.get(*number)
+        self.titles.get(*self.links.get(&key(namespace, other))?)
     }
 }
 
@@ -109,8 +116,9 @@ mod tests {
     #[test]
     fn makes_what_it_says_and_what_begins_with_its_name() {
         let mut makers = Makers::default();
-        makers.add(("a", "pg"), "Cluster \"pg\"", ["to: http://cache.a.svc:80", "app-redis, \"Other\""]);
-        makers.add(("", "sync"), "Policy \"sync\"", ["copied"]);
+        let says = ["to: http://cache.a.svc:80", "app-redis, \"Other\""];
+        makers.add(("a", "pg"), "Cluster \"pg\"", (&says, &[]));
+        makers.add(("", "sync"), "Policy \"sync\"", (&["copied"], &[]));
         for (namespace, name, expected) in [
             ("a", "pg-app", true),
             ("a", "app.pg.credentials", true),
@@ -131,13 +139,12 @@ mod tests {
     #[test]
     fn links_namespaces() {
         let mut makers = Makers::default();
-        makers.add(("a", "tree"), "Tree \"tree\"", ["vault"]);
-        makers.add(("root", "b"), "Anchor \"b\"", []);
-        makers.add(("shared", "export"), "Export \"export\"", ["c"]);
+        makers.add(("a", "tree"), "Tree \"tree\"", (&["other"], &["vault"]));
+        makers.add(("root", "b"), "Anchor \"b\"", (&[], &["b"]));
         for (namespace, other, expected) in [
             ("a", "vault", true),
             ("b", "root", true),
-            ("c", "shared", true),
+            ("a", "other", false),
             ("a", "root", false),
             ("vault", "b", false),
         ] {
@@ -148,7 +155,7 @@ mod tests {
     #[test]
     fn very_long_names_and_texts_end() {
         let (long, mut makers) = ("a-".repeat(100_000), Makers::default());
-        makers.add(("a", &long), "A", [long.as_str(), &"a.".repeat(100_000)]);
+        makers.add(("a", &long), "A", (&[long.as_str(), &"a.".repeat(100_000)], &[]));
         assert!(makers.find("a", &long).is_none());
     }
 }

@@ -45,10 +45,10 @@ const MIN_AUTH_CHARS: usize = 8;
 /// their shape ([`is_key_word`]), or stand where only a name may ([`crate::plain_text::shown_name`]). Sources: the
 /// documentation of OpenAI and Anthropic, Stripe, GitHub, GitLab, Hugging Face, Pinecone, AWS, Google Cloud, Slack, Azure,
 /// Databricks and Docker.
-const KNOWN_KEYS: [&str; 23] = [
-    "sk-", "sk_live_", "glpat-", "hf_", "pcsk_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_",
-    "AKIA", "ASIA", "AIza", "xoxa-", "xoxb-", "xoxp-", "xoxr-", "xoxs-", "eyJ", "AccountKey=", "dapi",
-    "dckr_pat_",
+const KNOWN_KEYS: [&str; 29] = [
+    "sk-", "sk_live_", "sk_test_", "rk_live_", "rk_test_", "npm_", "jina_", "tvly-", "glpat-", "hf_",
+    "pcsk_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "AKIA", "ASIA", "AIza", "xoxa-", "xoxb-",
+    "xoxp-", "xoxr-", "xoxs-", "eyJ", "AccountKey=", "dapi", "dckr_pat_",
 ];
 
 /// The fewest bytes that follow the start of a key.

@@ -36,7 +36,12 @@ pub fn meant_name(text: &str) -> Option<String> {
     const MAX_BYTES: usize = 40;
     let is_other = text.len() > MAX_BYTES || is_dns_subdomain(text);
     let meant = text.trim_matches(' ').to_ascii_lowercase().replace(['_', ' '], "-");
-    let is_slip = !is_other && is_dns_subdomain(&meant) && credential::value_spans(text).is_empty();
+    // People rarely write capitals and several digits in a long name; licences and identifiers have them.
+    let is_mixed = text.bytes().any(|b| b.is_ascii_uppercase())
+        && text.bytes().filter(u8::is_ascii_digit).count() > 1
+        && text.len() >= 12;
+    let is_slip =
+        !is_other && !is_mixed && is_dns_subdomain(&meant) && credential::value_spans(text).is_empty();
     is_slip.then_some(meant)
 }
 

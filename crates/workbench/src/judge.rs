@@ -25,7 +25,7 @@ use memgate_core::admission::{self, Admitted, admit};
 use memgate_core::decide::{MAX_REPORTED, form, later};
 use memgate_core::state;
 use memgate_manifest::error::Error;
-use memgate_manifest::later::is_filled_in_later;
+use memgate_manifest::later::{Words, is_filled_in_later};
 use memgate_manifest::source::{Source, Span};
 use memgate_model::decision::NotShown;
 use memgate_model::family::{DepartedLine, Family};
@@ -33,13 +33,14 @@ use memgate_model::finding::{Cause, Code, Finding, Severity};
 use memgate_model::object::Reference;
 use memgate_model::policy::Policies;
 use memgate_model::reason::Reason;
-use memgate_model::request::Occasion;
+use memgate_model::request::{Occasion, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::workload;
 use memgate_platforms::common::{self, OBJECT_REPEATED, VALUE_UNKNOWN};
 use memgate_policy::codes;
 use memgate_policy::counts::RuleCounts;
 use memgate_policy::leftover::Used;
+use memgate_primitives::fix::Fix;
 use memgate_primitives::pointer::Pointer;
 use serde_json::Value;
 
@@ -551,7 +552,7 @@ fn decide(
         let place = object.in_document(&finding.pointer);
         finding.settle_at(&place);
         manifest.pin(&mut finding, &place);
-        object.with_put_in(finding)
+        object.with_put_in(if is_taken(&finding, &request, snapshot) { finding.fix(None) } else { finding })
     };
     let findings = std::mem::take(&mut admitted.decision.findings);
     admitted.decision.findings = findings.into_iter().map(settle).collect();
@@ -572,6 +573,18 @@ fn decide(
     Ok(decided)
 }
 
+/// Whether another object has the name that a finding would write: the two would become one.
+fn is_taken(finding: &Finding, request: &Request<'_>, snapshot: &Snapshot) -> bool {
+    let details = finding.details();
+    let Some(Fix::Text(name)) = details.fix.as_ref().filter(|_| finding.pointer.as_str() == "/metadata/name")
+    else {
+        return false;
+    };
+    let kind = memgate_platforms::state_kind(&snapshot.settings.families, &request.group, &request.kind);
+    let state = kind.and_then(|kind| snapshot.kind(kind));
+    state.is_some_and(|state| state.object(&request.namespace, name).is_some())
+}
+
 /// The findings about URLs of which a later step fills in parts, whatever it fills in: about a literal password, host or scheme.
 /// They read as those about the text itself, if there are such.
 fn literal_findings(
@@ -580,27 +593,34 @@ fn literal_findings(
     snapshot: &Snapshot,
     written: &[Finding],
 ) -> Vec<Finding> {
-    const WORDS: [(&str, &str); 2] = [("unknown", "6379"), ("unknown.example.com", "8080")];
-    if undecided.object.later.is_none() {
-        return Vec::new();
-    }
-    let judged = WORDS.map(|(word, port)| {
-        let (filled, places) = undecided.with_parts_filled(word, port)?;
+    const WORDS: [(&str, &str, &str); 4] = [
+        ("", "unknown", "http"),
+        ("unknown", "unknown", "https"),
+        ("1", "1.1.1.1", "postgres"),
+        ("1.1.1", "unknown.example.com", "redis"),
+    ];
+    let is_same = |one: &Finding, other: &Finding| one.code == other.code && one.pointer == other.pointer;
+    let mut common: Option<Vec<Finding>> = None;
+    for (any, host, scheme) in WORDS.into_iter().filter(|_| undecided.object.later.is_some()) {
+        let words = Words { any, hosts: [host, "::1"], port: "6379", scheme };
+        let Some((filled, places)) = undecided.with_parts_filled(words) else { return Vec::new() };
         let mut request = filled.request_at(occasion);
         let others = request.occasion.later.map(|later| later.difference(&places).cloned().collect());
         request.occasion.later = others.as_ref();
-        let found = admit(&request, snapshot).ok()?.decision.findings;
         // A Service may be that of the words.
         let is_of_text = |it: &Finding| {
             let is_of_core = it.elsewhere.iter().any(|other| other.object.kind.group.is_empty());
             places.contains(&it.pointer) && it.missing.is_empty() && !is_of_core && it.policy.is_none()
         };
-        Some(found.into_iter().filter(is_of_text).collect::<Vec<_>>())
-    });
-    let [Some(first), Some(second)] = judged else { return Vec::new() };
-    let is_same = |one: &Finding, other: &Finding| one.code == other.code && one.pointer == other.pointer;
-    let common = first.into_iter().filter(|it| second.iter().any(|other| is_same(it, other)));
-    common.map(|it| written.iter().find(|own| is_same(own, &it)).cloned().unwrap_or(it)).collect()
+        let found = admit(&request, snapshot).map(|admitted| admitted.decision.findings).unwrap_or_default();
+        let found: Vec<Finding> = found.into_iter().filter(is_of_text).collect();
+        match &mut common {
+            None => common = Some(found),
+            Some(common) => common.retain(|it| found.iter().any(|other| is_same(it, other))),
+        }
+    }
+    let as_written = |it: Finding| written.iter().find(|own| is_same(own, &it)).cloned().unwrap_or(it);
+    common.into_iter().flatten().map(as_written).collect()
 }
 
 /// The values of an object, or of one of several templates in it, read when a finding needs one.

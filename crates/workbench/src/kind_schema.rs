@@ -221,25 +221,39 @@ fn members(value: Value) -> Map<String, Value> {
     if let Value::Object(members) = value { members } else { Map::new() }
 }
 
-/// Lets a text that a later step fills in stand for each value that is not any text. The recursion is bounded by the depth of
-/// the definitions.
-fn allow_later(schema: &mut Value) {
-    const SECTION: [&str; 4] = ["const", "properties", "items", "additionalProperties"];
-    const ABOUT: [&str; 4] = ["title", "description", "default", "examples"];
-    if let Value::Array(schemas) = schema {
-        return schemas.iter_mut().for_each(allow_later);
+/// Lets a text that a later step fills in stand for each value below an object that is not any text. The recursion is bounded
+/// by the depth of the definitions.
+fn allow_later(object: &mut Value) {
+    let below = |key: &str, schema: &mut Value| match (key, schema) {
+        ("properties", Value::Object(fields)) => fields.values_mut().for_each(allow_in),
+        ("anyOf" | "allOf" | "oneOf", Value::Array(schemas)) => schemas.iter_mut().for_each(allow_later),
+        ("items" | "additionalProperties", schema) => allow_in(schema),
+        _ => {}
+    };
+    object.as_object_mut().into_iter().flatten().for_each(|(key, schema)| below(key, schema));
+}
+
+fn allow_in(schema: &mut Value) {
+    const ABOUT: [&str; 5] = ["title", "description", "default", "examples", "type"];
+    allow_later(schema);
+    let Some(fields) = schema.as_object_mut().filter(|fields| !fields.contains_key("const")) else { return };
+    let is_text = fields.get("type").is_none_or(|it| it == "string");
+    if fields.contains_key("enum") || is_text && fields.keys().any(|key| !ABOUT.contains(&&**key)) {
+        let own = std::mem::take(fields);
+        fields.extend(own.get("description").map(|about| ("description".to_owned(), about.clone())));
+        fields.insert("anyOf".to_owned(), json!([own, {"type": "string", "pattern": FILLED_IN_LATER}]));
+        return;
     }
-    let Value::Object(fields) = schema else { return };
-    let is_of = |kind: &str| fields.get("type").is_some_and(|it| it == kind);
-    let is_section = SECTION.iter().any(|key| fields.contains_key(*key)) || is_of("object") || is_of("array");
-    if is_section || !["type", "enum"].iter().any(|key| fields.contains_key(*key)) {
-        fields.iter_mut().filter(|(key, _)| *key != "default").for_each(|(_, below)| allow_later(below));
-    } else if !is_of("string") || fields.keys().any(|key| key != "type" && !ABOUT.contains(&&**key)) {
-        let (mut new, own): (Map<_, _>, Map<_, _>) =
-            std::mem::take(fields).into_iter().partition(|(key, _)| ABOUT.contains(&&**key));
-        new.insert("anyOf".to_owned(), json!([own, {"type": "string", "pattern": FILLED_IN_LATER}]));
-        *fields = new;
-    }
+    let types = match fields.get("type") {
+        Some(Value::String(only)) if only != "string" => json!([only, "string"]),
+        Some(Value::Array(several)) if !several.contains(&json!("string")) => {
+            several.iter().cloned().chain([json!("string")]).collect()
+        }
+        _ => return,
+    };
+    // A pattern holds for texts alone.
+    fields.insert("type".to_owned(), types);
+    fields.insert("pattern".to_owned(), FILLED_IN_LATER.into());
 }
 
 /// Metadata as users write it. An apiserver writes more, and refuses none of it.

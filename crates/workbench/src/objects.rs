@@ -10,7 +10,7 @@ use crate::assignments::Assignment;
 use crate::origins::spot::{Spots, Standing};
 use crate::report::ObjectRef;
 use memgate_manifest::document::Document;
-use memgate_manifest::later::{Later, filled_with, has_below};
+use memgate_manifest::later::{Later, Words, filled_with, has_below};
 use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::Source;
 use memgate_model::claim_volumes::{ClaimVolumes, add_to_pod};
@@ -362,7 +362,7 @@ impl UndecidedObject {
     }
 
     /// The same with these words in the URLs that a later step fills in in parts, and the places of these; `None` if it has none.
-    pub(crate) fn with_parts_filled(&self, word: &str, port: &str) -> Option<(Self, BTreeSet<Pointer>)> {
+    pub(crate) fn with_parts_filled(&self, words: Words) -> Option<(Self, BTreeSet<Pointer>)> {
         let later = self.object.later.as_deref()?;
         let mut bare = self.clone();
         let (json, at) = match &mut bare.object.template {
@@ -372,8 +372,7 @@ impl UndecidedObject {
         let (mut value, mut filled): (Value, _) = (serde_json::from_str(&json).ok()?, BTreeSet::new());
         for place in &later.unknown {
             let Some(within) = place.as_str().strip_prefix(at.as_str()) else { continue };
-            let text =
-                value.pointer(within).and_then(Value::as_str).and_then(|it| filled_with(it, word, port));
+            let text = value.pointer(within).and_then(Value::as_str).and_then(|it| filled_with(it, words));
             if let (Some(text), Some(part)) = (text, value.pointer_mut(within)) {
                 *part = text.into();
                 filled.insert(Pointer::new(within));

@@ -123,15 +123,15 @@ pub fn nothing_found(checked: &Checked) -> String {
     plain(&format!("nothing to check was found{read}{}", nearest.unwrap_or_default())).into_owned()
 }
 
-/// What is nearest to an object to check, with its number: one that is not judged for another reason than its kind, else one
-/// of a kind that looks like one of ours.
+/// What is nearest to an object to check, with its number: one of a kind that looks like one of ours, else one that is not judged
+/// for another reason than its kind.
 fn nearest(passed_over: &[Skipped]) -> Option<String> {
     let is_of_platform = |it: &&Skipped| {
         let of = it.object_ref.as_ref();
         of.is_some_and(|of| of.api_version.contains('.') && is_likely_ours(of.group(), &of.kind))
     };
     let is_near = |it: &&Skipped| !["other-kind", "not-an-object", "template"].contains(&it.why.words().0);
-    let nearest = passed_over.iter().find(is_near).or_else(|| passed_over.iter().find(is_of_platform))?;
+    let nearest = passed_over.iter().find(is_of_platform).or_else(|| passed_over.iter().find(is_near))?;
     counts(passed_over.iter().filter(|it| it.title() == nearest.title())).pop()
 }
 

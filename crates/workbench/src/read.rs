@@ -206,10 +206,11 @@ impl Reader<'_, '_> {
             (None, Some(text)) => Some(Ok(Source::new(name, text.as_str()))),
             (None, None) => Some(file(path, self.plan.max_bytes)),
         };
-        if !is_named
-            && matches!(text, Some(Err(_)))
-            && File::open(path).is_ok_and(|file| !may_be_manifest(file))
-        {
+        // What is very much too large is not read to its end.
+        let most = (self.plan.max_bytes as u64).saturating_mul(2);
+        let is_other =
+            |file: File| file.metadata().is_ok_and(|it| it.len() <= most) && !may_be_manifest(file);
+        if !is_named && matches!(text, Some(Err(_))) && File::open(path).is_ok_and(is_other) {
             return;
         }
         self.add(text, is_part);

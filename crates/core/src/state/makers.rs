@@ -42,9 +42,12 @@ pub fn add_maker(makers: &mut Makers, settings: &Settings, value: &Value) -> boo
     }
     let own = |field| Some(text(value, field)).filter(|text| !is_filled_in_later(text)).unwrap_or_default();
     let (namespace, name) = (own("/metadata/namespace"), own("/metadata/name"));
-    let mut says = Vec::new();
-    scalars(value, &mut says);
-    makers.add((namespace, name), &format!("{kind} \"{name}\""), says);
+    let (mut says, mut others) = (Vec::new(), Vec::new());
+    scalars(value, "", (&mut says, &mut others));
+    if kind.contains("namespace") {
+        others.push(name);
+    }
+    makers.add((namespace, name), &format!("{kind} \"{name}\""), (&says, &others));
     true
 }
 
@@ -72,12 +75,21 @@ fn add_annotated(makers: &mut Makers, kind: &str, value: &Value) {
     if others.is_empty() || namespace.is_empty() || kind == "Pod" {
         return;
     }
-    let says = others.iter().flat_map(|(key, value)| [Some(key.as_str()), value.as_str()]).flatten();
     let title = format!("{kind} \"{name}\"");
-    makers.add((namespace, ""), &title, says);
-    let copies = |key: &str| key.ends_with("/sync") || COPIES.iter().any(|word| key.contains(word));
-    if others.iter().any(|(key, _)| copies(&key.to_ascii_lowercase())) {
-        makers.add(("", ""), &title, [name]);
+    let texts = |is_meant: &dyn Fn(&str) -> bool| -> Vec<&str> {
+        let meant = others.iter().filter(|(key, _)| is_meant(&key.to_ascii_lowercase()));
+        meant.filter_map(|(_, value)| value.as_str()).collect()
+    };
+    if is_namespace {
+        let keys = others.iter().map(|(key, _)| key.as_str());
+        return makers.add((namespace, ""), &title, (&[], &keys.chain(texts(&|_| true)).collect::<Vec<_>>()));
+    }
+    let copies = texts(&|key| key.ends_with("/sync") || COPIES.iter().any(|word| key.contains(word)));
+    let says = texts(&|key| key.contains("secret"));
+    if !copies.is_empty() && copies.iter().all(|value| ["", "*", "true"].contains(value)) {
+        makers.add_copied((kind, name), &title);
+    } else if !copies.is_empty() || !says.is_empty() {
+        makers.add((namespace, ""), &title, (&says, &copies));
     }
 }
 
@@ -86,14 +98,20 @@ fn is_below(domain: &str, of: &str) -> bool {
     domain.strip_suffix(of).is_some_and(|before| before.is_empty() || before.ends_with('.'))
 }
 
-/// The texts and keys in a value. The recursion is bounded: a value is at most 100 levels deep.
-fn scalars<'v>(value: &'v Value, all: &mut Vec<&'v str>) {
+/// The texts and keys in a value, and the texts that name other namespaces by their key. The recursion is bounded: a value is at
+/// most 100 levels deep.
+fn scalars<'v>(value: &'v Value, key: &str, (all, others): (&mut Vec<&'v str>, &mut Vec<&'v str>)) {
     match value {
-        Value::String(text) => all.push(text),
-        Value::Array(items) => items.iter().for_each(|item| scalars(item, all)),
+        Value::String(text) => {
+            all.push(text);
+            others.extend(
+                (key.to_ascii_lowercase().contains("namespace") || key == "parent").then_some(&**text),
+            );
+        }
+        Value::Array(items) => items.iter().for_each(|item| scalars(item, key, (all, others))),
         Value::Object(fields) => fields.iter().for_each(|(key, value)| {
             all.push(key);
-            scalars(value, all);
+            scalars(value, key, (all, others));
         }),
         _ => {}
     }

@@ -166,7 +166,8 @@ fn is_exempt(located: &LocatedFinding<'_>) -> bool {
 
 /// A finding with its place and its help.
 fn lines(located: &LocatedFinding<'_>) -> String {
-    let (place, finding) = (located.location.place(), located.finding);
+    let (location, finding) = (&located.location, located.finding);
+    let place = format!("{}:{}:{}", relative(location.file), location.line, location.column);
     let (severity, message) = (finding.severity.name(), finding.message());
     let mut text = format!("{}: {severity} {}\n", at_line_start(&place), plain(&message));
     if let Some(namespaces) = located.in_namespaces() {
