@@ -211,7 +211,7 @@ pub fn filled_with(text: &str, words: Words) -> Option<String> {
     let first = parts.first().filter(|_| parts.len() < MOST_PARTS)?;
     let is_scheme = first.start == 0 && text.get(first.end..)?.starts_with("://");
     let is_url = (first.start > 0 || is_scheme) && text.contains("://");
-    if !is_url && !text.split(['$', '{', '<', '#']).next()?.contains('=') {
+    if !is_url && (text.contains("://") || !with_word(text)?.contains('=')) {
         return None;
     }
     let (mut filled, mut end) = (String::new(), 0);
@@ -220,18 +220,24 @@ pub fn filled_with(text: &str, words: Words) -> Option<String> {
         let behind = text.get(part.end..)?;
         end = part.end;
         let is_last = behind.is_empty() || behind.starts_with(['/', '?', '#', ',']);
+        let is_host = is_last || behind.starts_with(':');
         if filled.ends_with(':') && behind.starts_with('@') {
             let user = filled.rfind('/').map_or(0, |slash| slash + 1);
             filled.truncate(user);
             end += 1;
             continue;
         }
+        if filled.ends_with('=') {
+            // Not even the name of the parameter stays: a reader could take what follows for its value.
+            filled.truncate(filled.rfind([' ', '?', '&']).map_or(0, |before| before + 1));
+            continue;
+        }
         filled.push_str(match filled.chars().last() {
             None if is_scheme => words.scheme,
-            Some('=') => "",
             Some(':') if is_last => words.port,
             Some('[') => words.hosts[1],
-            Some('/' | '@') if filled.ends_with(['@']) || filled.ends_with("://") => words.hosts[0],
+            Some('@') if is_host => words.hosts[0],
+            Some('/') if is_host && filled.ends_with("://") => words.hosts[0],
             _ => words.any,
         });
     }
@@ -498,11 +504,7 @@ impl Document {
                 continue;
             }
             let line = before.rsplit('\n').next().unwrap_or_default();
-            let field = |byte: usize| {
-                let pointer = self.place().field_at(span.start + byte);
-                let own = pointer.as_str().strip_prefix(self.place().prefix().as_str()).map(Pointer::new);
-                own.unwrap_or(pointer)
-            };
+            let field = |byte: usize| self.place().field_at(span.start + byte);
             if line.trim().is_empty() {
                 let behind = text.get(end..).unwrap_or_default();
                 let next =
@@ -510,10 +512,7 @@ impl Document {
                 let holder = next.map(|next| field(offset_in(text, next))).and_then(|it| it.parent());
                 open.insert(any_field(&holder.unwrap_or_else(Pointer::root)));
             } else {
-                // An item without a value stands behind its dash.
-                let last = before.trim_end();
-                let at = if last.ends_with('-') { last.len() } else { last.len().saturating_sub(1) };
-                values.push((field(at), comment, is_token));
+                values.push((field(before.trim_end().len().saturating_sub(1)), comment, is_token));
             }
         }
         for (pointer, comment, is_token) in values {
@@ -653,9 +652,11 @@ mod tests {
             ("redis://u:${pw}@h", Some("redis://h")),
             ("redis://${u}:${pw}@h", Some("redis://h")),
             ("redis://${u:=${v}}@h", Some("redis://w@h")),
-            ("host=${h} password=a", Some("host= password=a")),
-            ("host=h password=${p}", Some("host=h password=")),
-            ("http://h/?a=${a}", Some("http://h/?a=")),
+            ("host=${h} password=a", Some(" password=a")),
+            ("host=h password=${p} c=d", Some("host=h  c=d")),
+            ("${BASE} password=a", Some("w password=a")),
+            ("http://h/?a=${a}&b=c", Some("http://h/?&b=c")),
+            ("http://${a}.1:80", Some("http://w.1:80")),
             ("http://[${ip}]:80${p}", Some("http://[::1]:80w")),
             ("${S}://u:pw@h", Some("s://u:pw@h")),
             ("http://#{a}#", Some("http://w")),

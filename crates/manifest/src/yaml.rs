@@ -394,6 +394,7 @@ fn line_without_colon(text: &str, at: usize) -> Option<(usize, usize)> {
 /// of other forms, as in `${a}`, say nothing.
 fn unclosed(text: &str, from: usize, to: usize) -> Option<usize> {
     let (mut open, mut quote, mut before) = (Vec::new(), None, '\n');
+    let from = text.get(from..to)?.rfind("\n---").map_or(from, |marker| from + marker);
     let mut characters = text.get(from..to)?.char_indices().peekable();
     while let Some((at, character)) = characters.next() {
         let begins = matches!(before, ':' | '-' | ',' | '[' | '{');

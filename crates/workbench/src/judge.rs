@@ -600,9 +600,9 @@ fn literal_findings(
         ("1.1.1", "unknown.example.com", "redis"),
     ];
     let is_same = |one: &Finding, other: &Finding| one.code == other.code && one.pointer == other.pointer;
-    let mut common: Option<Vec<Finding>> = None;
+    let mut judged: Vec<Vec<Finding>> = Vec::new();
     for (any, host, scheme) in WORDS.into_iter().filter(|_| undecided.object.later.is_some()) {
-        let words = Words { any, hosts: [host, "::1"], port: "6379", scheme };
+        let words = Words { any, hosts: [host, "2001:db8::1"], port: "6379", scheme };
         let Some((filled, places)) = undecided.with_parts_filled(words) else { return Vec::new() };
         let mut request = filled.request_at(occasion);
         let others = request.occasion.later.map(|later| later.difference(&places).cloned().collect());
@@ -613,14 +613,21 @@ fn literal_findings(
             places.contains(&it.pointer) && it.missing.is_empty() && !is_of_core && it.policy.is_none()
         };
         let found = admit(&request, snapshot).map(|admitted| admitted.decision.findings).unwrap_or_default();
-        let found: Vec<Finding> = found.into_iter().filter(is_of_text).collect();
-        match &mut common {
-            None => common = Some(found),
-            Some(common) => common.retain(|it| found.iter().any(|other| is_same(it, other))),
+        judged.push(found.into_iter().filter(is_of_text).collect());
+    }
+    // What is denied with some words says nothing of the rest of it.
+    let is_in = |it: &Finding, found: &Vec<Finding>| {
+        let hides = |other: &Finding| other.is_denial() && !it.is_denial() && other.pointer == it.pointer;
+        found.iter().any(|other| is_same(it, other) || hides(other))
+    };
+    let mut common: Vec<Finding> = Vec::new();
+    for it in judged.iter().flatten() {
+        if judged.iter().all(|found| is_in(it, found)) && !common.iter().any(|known| is_same(known, it)) {
+            common.push(it.clone());
         }
     }
     let as_written = |it: Finding| written.iter().find(|own| is_same(own, &it)).cloned().unwrap_or(it);
-    common.into_iter().flatten().map(as_written).collect()
+    common.into_iter().map(as_written).collect()
 }
 
 /// The values of an object, or of one of several templates in it, read when a finding needs one.

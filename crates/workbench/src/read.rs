@@ -316,6 +316,9 @@ mod tests {
     fn lists_files_that_look_like_manifests_and_are_not_read() {
         let files = ["a.yaml", "b.YAML", "c.Yml", "d.JSON", ".e.yaml", ".git/f.yaml", "g.txt", "h.TXT", ".i"];
         let root = directory(&files);
+        for file in files.iter().filter(|file| **file != ".git/f.yaml") {
+            fs::write(root.path().join(file), "apiVersion: arkonis.dev/v1alpha1\n").expect("file");
+        }
         for (target, link) in
             [("nothing", "k.yaml"), ("nothing", "l"), ("a.yaml", "m.yaml"), (".git", "n.yaml")]
         {
