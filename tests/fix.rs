@@ -68,7 +68,8 @@ fn fixes_one_code_of(every: usize) {
             assert!(lines(&text) > lines(example) / 2, "{}:\n{text}", code.name);
         }
         let (_, told) = check(folder.path(), &["--fix"]);
-        assert!(told.contains("nothing to fix"), "{}: {told}", code.name);
+        let is_told = ["nothing to fix", "nothing to check"].iter().any(|it| told.contains(it));
+        assert!(is_told, "{}: {told}", code.name);
         assert_eq!(fs::read_to_string(&file).expect("a file"), text, "{}", code.name);
     }
     for code in FIXED {

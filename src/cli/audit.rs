@@ -26,7 +26,6 @@ parsed, 3 nothing to judge was found. By default an audit only reports.",
     after_long_help = "\
 Examples:
   memgate audit --context prod
-  memgate audit --context prod --summary
   memgate audit deploy/ --policy policies/ --fail-on warn
 
 Without PATH the objects are those of the cluster of --context or --kubeconfig. With none of them,
@@ -59,7 +58,7 @@ pub struct Args {
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let terminal = args.fail_on.terminal(terminal);
     check_places(&args.output, terminal)?;
-    let shown = args.overview.shown(&args.output)?;
+    let shown = args.overview.shown();
     let project = or_reported(args.input.project(terminal), &args.output, terminal)?;
     let fail_on = args.fail_on.or(&project);
     let Some(given) = load_policies(&args.input.policies.policy, args.input.settings(&project)?, terminal)?

@@ -71,36 +71,21 @@ pub fn has_format(outputs: &[OutputArg], format: ReportFormat) -> bool {
     outputs.iter().any(|output| output.format == format)
 }
 
-/// `--summary` and `--verbose`: how much of an overview is written.
+/// `--verbose` of a command that writes an overview.
 #[derive(Debug, Clone, Copy, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub struct OverviewArgs {
-    /// Print the table by policy and namespace alone
-    ///
-    /// With -o text or json.
-    #[arg(long)]
-    summary: bool,
-
     /// List each note
     ///
     /// Without it, text has one line for all notes of one rule.
-    #[arg(short, long, conflicts_with = "summary")]
+    #[arg(short, long)]
     verbose: bool,
 }
 
 impl OverviewArgs {
     /// The parts of the report that are written.
-    ///
-    /// # Errors
-    /// When one of the formats has no table.
-    pub fn shown(self, outputs: &[OutputArg]) -> anyhow::Result<Shown> {
-        let formats = [ReportFormat::Text, ReportFormat::Json];
-        let listing = outputs.iter().find(|it| self.summary && !formats.contains(&it.format));
-        if let Some(OutputArg { format, .. }) = listing {
-            anyhow::bail!("-o {} lists findings; --summary goes with text and json", format.name());
-        }
-        let unasked = if self.verbose { Shown::All } else { Shown::NotesByRule };
-        Ok(if self.summary { Shown::Table } else { unasked })
+    pub const fn shown(self) -> Shown {
+        if self.verbose { Shown::All } else { Shown::NotesByRule }
     }
 }
 

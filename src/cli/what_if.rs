@@ -74,7 +74,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         "policies are read from files, and standard input (-) is not a file"
     );
     check_places(&args.output, terminal)?;
-    let shown = args.overview.shown(&args.output)?;
+    let shown = args.overview.shown();
     let project = or_reported(args.input.project(terminal), &args.output, terminal)?;
     let settings = args.input.settings(&project)?;
     let Some(new) = load_policies(new_paths, settings.clone(), terminal)? else {

@@ -112,7 +112,7 @@ fn audits(fixture: &Fixture) -> Result<()> {
     }
     // The environment names the cluster too.
     let output = Command::new(MEMGATE)
-        .args(["audit", "--summary", "-o", "json", "-n", &namespace, "--policy"])
+        .args(["audit", "-o", "json", "-n", &namespace, "--policy"])
         .arg(&file)
         .env_clear()
         .env("KUBECONFIG", cluster.admin_kubeconfig())

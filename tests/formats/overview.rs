@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::run::Scratch;
-use crate::schema::{expect_report, expect_valid, printed, validator};
+use crate::schema::expect_report;
 
 /// Two policies with actions of all kinds, a rule that cannot be judged without a Namespace, and an exemption.
 const POLICIES: &str = r#"
@@ -175,34 +175,6 @@ fn denials_come_first_and_notes_of_a_rule_are_one_line() {
     });
 }
 
-#[test]
-fn the_summary_is_the_table_alone() {
-    let overview = {
-        let mut schema = printed("output");
-        schema["anyOf"] = json!([{"$ref": "#/definitions/overview"}]);
-        validator(&schema)
-    };
-    each_run(|scratch, words| {
-        let words = [words, &["--summary"]].concat();
-        let whole = scratch.out(&words[..words.len() - 1]);
-        let table = scratch.out(&words);
-        assert!(table.starts_with("policy "), "{table}");
-        assert!(whole.ends_with(&table), "{whole}");
-        let json = scratch.json(&[&words[..], &["-o", "json"]].concat());
-        expect_valid(&overview, &json, "summary");
-        assert!(json.get("findings").is_none());
-        assert_eq!(json["table"].as_array().expect("rows").len() + 2, table.lines().count(), "{table}");
-        for format in ["concise", "github", "gitlab", "sarif", "junit"] {
-            assert_eq!(
-                scratch.run(&[&words[..], &["-o", format]].concat()).status.code(),
-                Some(2),
-                "{format}"
-            );
-        }
-    });
-}
-
-/// Of an object with very many findings not all are shown, and all are counted.
 #[test]
 fn the_table_counts_what_is_not_shown() {
     let keys: Vec<String> = (0..100).map(|number| format!("k{number}")).collect();

@@ -190,23 +190,11 @@ pub(crate) fn with_word(text: &str) -> Option<String> {
     (!parts.is_empty()).then_some(rest)
 }
 
-/// What is put in place of the parts of a URL.
-#[derive(Debug, Clone, Copy)]
-pub struct Words {
-    /// In place of any part.
-    pub any: &'static str,
-    /// In place of a whole host, and of one in brackets.
-    pub hosts: [&'static str; 2],
-    /// In place of a whole port.
-    pub port: &'static str,
-    /// In place of a scheme.
-    pub scheme: &'static str,
-}
-
-/// A URL or another text with values that a later step fills in in parts, with these words in their places. Left out are a
-/// user and a password that is filled in, and what is filled in as the whole value of a parameter. `None` for a text of which
-/// too little is known: a part of a name, or one that is filled in from its start on and has no scheme of its own.
-pub fn filled_with(text: &str, words: Words) -> Option<String> {
+/// A URL or another text with values that a later step fills in in parts, with words in their places: one for any part, one for a
+/// whole host, one for a scheme. Left out are a user and a password that is filled in, and what is filled in as the whole value
+/// of a parameter. `None` for a text of which too little is known: a part of a name, or one that is filled in from its start on
+/// and has no scheme of its own.
+pub fn filled_with(text: &str, [any, host, scheme]: [&str; 3]) -> Option<String> {
     let parts = parts(text);
     let first = parts.first().filter(|_| parts.len() < MOST_PARTS)?;
     let is_scheme = first.start == 0 && text.get(first.end..)?.starts_with("://");
@@ -233,12 +221,12 @@ pub fn filled_with(text: &str, words: Words) -> Option<String> {
             continue;
         }
         filled.push_str(match filled.chars().last() {
-            None if is_scheme => words.scheme,
-            Some(':') if is_last => words.port,
-            Some('[') => words.hosts[1],
-            Some('@') if is_host => words.hosts[0],
-            Some('/') if is_host && filled.ends_with("://") => words.hosts[0],
-            _ => words.any,
+            None if is_scheme => scheme,
+            Some(':') if is_last => "6379",
+            Some('[') => "2001:db8::1",
+            Some('@') if is_host => host,
+            Some('/') if is_host && filled.ends_with("://") => host,
+            _ => any,
         });
     }
     filled.push_str(text.get(end..)?);
@@ -647,8 +635,8 @@ mod tests {
     fn puts_words_in_place_of_parts_of_a_text() {
         for (text, expected) in [
             ("postgres://u:pw@${host}/db", Some("postgres://u:pw@w/db")),
-            ("http://a:${port}/x", Some("http://a:1/x")),
-            ("http://${HOST:-a}:{{ .port }}", Some("http://w:1")),
+            ("http://a:${port}/x", Some("http://a:6379/x")),
+            ("http://${HOST:-a}:{{ .port }}", Some("http://w:6379")),
             ("redis://u:${pw}@h", Some("redis://h")),
             ("redis://${u}:${pw}@h", Some("redis://h")),
             ("redis://${u:=${v}}@h", Some("redis://w@h")),
@@ -657,7 +645,7 @@ mod tests {
             ("${BASE} password=a", Some("w password=a")),
             ("http://h/?a=${a}&b=c", Some("http://h/?&b=c")),
             ("http://${a}.1:80", Some("http://w.1:80")),
-            ("http://[${ip}]:80${p}", Some("http://[::1]:80w")),
+            ("http://[${ip}]:80${p}", Some("http://[2001:db8::1]:80w")),
             ("${S}://u:pw@h", Some("s://u:pw@h")),
             ("http://#{a}#", Some("http://w")),
             ("${URL}/x", None),
@@ -665,8 +653,7 @@ mod tests {
             ("http://a", None),
             ("http://a/${b", None),
         ] {
-            let words = Words { any: "w", hosts: ["w", "::1"], port: "1", scheme: "s" };
-            assert_eq!(filled_with(text, words).as_deref(), expected, "{text}");
+            assert_eq!(filled_with(text, ["w", "w", "s"]).as_deref(), expected, "{text}");
         }
     }
 

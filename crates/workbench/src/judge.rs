@@ -25,7 +25,7 @@ use memgate_core::admission::{self, Admitted, admit};
 use memgate_core::decide::{MAX_REPORTED, form, later};
 use memgate_core::state;
 use memgate_manifest::error::Error;
-use memgate_manifest::later::{Words, is_filled_in_later};
+use memgate_manifest::later::is_filled_in_later;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::decision::NotShown;
 use memgate_model::family::{DepartedLine, Family};
@@ -593,16 +593,15 @@ fn literal_findings(
     snapshot: &Snapshot,
     written: &[Finding],
 ) -> Vec<Finding> {
-    const WORDS: [(&str, &str, &str); 4] = [
-        ("", "unknown", "http"),
-        ("unknown", "unknown", "https"),
-        ("1", "1.1.1.1", "postgres"),
-        ("1.1.1", "unknown.example.com", "redis"),
+    const WORDS: [[&str; 3]; 4] = [
+        ["", "unknown", "http"],
+        ["unknown", "unknown", "https"],
+        ["1", "1.1.1.1", "postgres"],
+        ["1.1.1", "unknown.example.com", "redis"],
     ];
     let is_same = |one: &Finding, other: &Finding| one.code == other.code && one.pointer == other.pointer;
     let mut judged: Vec<Vec<Finding>> = Vec::new();
-    for (any, host, scheme) in WORDS.into_iter().filter(|_| undecided.object.later.is_some()) {
-        let words = Words { any, hosts: [host, "2001:db8::1"], port: "6379", scheme };
+    for words in WORDS.into_iter().filter(|_| undecided.object.later.is_some()) {
         let Some((filled, places)) = undecided.with_parts_filled(words) else { return Vec::new() };
         let mut request = filled.request_at(occasion);
         let others = request.occasion.later.map(|later| later.difference(&places).cloned().collect());

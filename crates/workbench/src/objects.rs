@@ -10,7 +10,7 @@ use crate::assignments::Assignment;
 use crate::origins::spot::{Spots, Standing};
 use crate::report::ObjectRef;
 use memgate_manifest::document::Document;
-use memgate_manifest::later::{Later, Words, filled_with, has_below};
+use memgate_manifest::later::{Later, filled_with, has_below};
 use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::Source;
 use memgate_model::claim_volumes::{ClaimVolumes, add_to_pod};
@@ -362,7 +362,7 @@ impl UndecidedObject {
     }
 
     /// The same with these words in the URLs that a later step fills in in parts, and the places of these; `None` if it has none.
-    pub(crate) fn with_parts_filled(&self, words: Words) -> Option<(Self, BTreeSet<Pointer>)> {
+    pub(crate) fn with_parts_filled(&self, words: [&str; 3]) -> Option<(Self, BTreeSet<Pointer>)> {
         let later = self.object.later.as_deref()?;
         let mut bare = self.clone();
         let (json, at) = match &mut bare.object.template {

@@ -142,8 +142,6 @@ pub enum Shown {
     Folded,
     /// In text, one line for all notes of one rule.
     NotesByRule,
-    /// The table alone.
-    Table,
 }
 
 /// A finding and its location.

@@ -9,9 +9,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use crate::report::changes::Change;
-use crate::report::{
-    InputError, LocatedFinding, ObjectRef, PassedOver, Related, Report, Shown, page, rule_counts,
-};
+use crate::report::{InputError, LocatedFinding, ObjectRef, PassedOver, Related, Report, page, rule_counts};
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Relation, Severity};
 use memgate_model::policy_rule::{AtAdmission, PolicyFinding};
@@ -27,19 +25,13 @@ pub(super) const SCHEMA_VERSION: u32 = 1;
 pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
     let list = |values: Vec<Value>| (!values.is_empty()).then_some(values);
     let table = report.table.as_ref();
-    let head = without_nulls(json!({
+    let output = without_nulls(json!({
         "schemaVersion": SCHEMA_VERSION,
         "version": env!("CARGO_PKG_VERSION"),
         "summary": summary(report),
         "table": table.map(|table| &table.rows),
         "total": table.map(|table| table.total),
         "rules": report.rules.and_then(rule_counts::values),
-    }));
-    if report.shown == Shown::Table {
-        serde_json::to_writer_pretty(&mut *out, &head)?;
-        return writeln!(out);
-    }
-    let output = without_nulls(json!({
         "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
         "notShown": list(report.not_shown.iter().map(not_shown).collect()),
         "errors": report.errors.iter().map(|error| error.line.as_str()).collect::<Vec<_>>(),
@@ -48,16 +40,8 @@ pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
         "assumed": report.unknown,
         "changes": report.changes.as_ref().map(|changes| changes.iter().map(change).collect::<Vec<_>>()),
     }));
-    serde_json::to_writer_pretty(&mut *out, &joined(head, output))?;
+    serde_json::to_writer_pretty(&mut *out, &output)?;
     writeln!(out)
-}
-
-/// The members of both objects.
-fn joined(mut one: Value, other: Value) -> Value {
-    if let (Value::Object(one), Value::Object(other)) = (&mut one, other) {
-        one.extend(other);
-    }
-    one
 }
 
 /// An object without the members that are null.

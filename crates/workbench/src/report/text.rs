@@ -41,14 +41,12 @@ const FILES: [&str; 6] = ["\u{1}", "\u{2}", "\u{3}", "\u{4}", "\u{5}", "\u{6}"];
 /// # Errors
 /// Those of the writer.
 pub fn write_whole(report: &Report<'_>, width: usize, out: &mut impl Write) -> io::Result<()> {
-    if report.shown != Shown::Table {
-        match &report.changes {
-            Some(changes) => changes::write(report, changes, out)?,
-            None => write(report, width, out)?,
-        }
-        if report.table.is_some() && report.causes().next().is_some() {
-            writeln!(out)?;
-        }
+    match &report.changes {
+        Some(changes) => changes::write(report, changes, out)?,
+        None => write(report, width, out)?,
+    }
+    if report.table.is_some() && report.causes().next().is_some() {
+        writeln!(out)?;
     }
     let table = report.table.as_ref().filter(|_| !report.objects.is_empty());
     table.map_or(Ok(()), |table| table::write(table, out))

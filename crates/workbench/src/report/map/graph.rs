@@ -70,8 +70,6 @@ pub(crate) struct Edge {
     pub(crate) from: usize,
     pub(crate) crosses: bool,
     pub(crate) lacks_tls: bool,
-    /// What a pod sets otherwise by its own variables.
-    pub(super) differs: Option<String>,
 }
 
 /// Fails in words where there are too many of something for a picture.
@@ -106,15 +104,14 @@ impl<'m> Graph<'m> {
             let (family, object) = (memory.family, memory.object.clone());
             let (verdict, words) = (Some(unit.verdict_of(memory)), words(memory));
             self.nodes.push(Node { unit: &unit.unit, family, object, shape, verdict, words });
-            for MapLine { user, family, is_pod, crosses, differs } in &memory.users {
+            for MapLine { user, family, is_pod, crosses, .. } in &memory.users {
                 let from = *users.entry((user, *family)).or_insert_with(|| {
                     let shape = if *is_pod { Shape::Pod } else { Shape::Referrer };
                     let (object, verdict, words) = (user.clone(), Some(unit.verdict(user)), Vec::new());
                     self.nodes.push(Node { unit: &unit.unit, family, object, shape, verdict, words });
                     self.nodes.len() - 1
                 });
-                let (crosses, differs) = (*crosses, differs.clone());
-                self.edges.push(Edge { to, from, crosses, lacks_tls: false, differs });
+                self.edges.push(Edge { to, from, crosses: *crosses, lacks_tls: false });
             }
             for host in memory.facts.hosts.known() {
                 let namespace = memory.namespace_of(host);
@@ -133,7 +130,7 @@ impl<'m> Graph<'m> {
                     self.nodes.len() - 1
                 });
                 let lacks_tls = memory.lacks_tls;
-                self.edges.push(Edge { to: store, from: to, crosses: false, lacks_tls, differs: None });
+                self.edges.push(Edge { to: store, from: to, crosses: false, lacks_tls });
             }
         }
     }
@@ -160,7 +157,6 @@ impl<'m> Graph<'m> {
             if is_same {
                 kept.crosses |= next.crosses;
                 kept.lacks_tls |= next.lacks_tls;
-                kept.differs = kept.differs.take().or_else(|| next.differs.take());
             }
             is_same
         });
