@@ -492,7 +492,7 @@ fn keys_and_made_objects_break_too() {
     repository.write("external.yaml", &external("made"));
     check(0);
     // What a program fills in may hold it too.
-    for (text, code) in [("a: [", 2), ("{{ if true }}\na: [b\n{{ end }}\n", 0)] {
+    for (text, code) in [("apiVersion: [", 2), ("{{ if true }}\na: [b\n{{ end }}\n", 0)] {
         repository.write("secret.yaml", text);
         repository.write("other.yaml", &secret("other", "REDIS_URL"));
         let checked = check(code);

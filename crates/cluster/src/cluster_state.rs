@@ -81,8 +81,6 @@ pub struct Installation {
     pub replicas: Fetched<Vec<Value>>,
     /// The labels of all namespaces, by their names.
     pub namespaces: Fetched<BTreeMap<String, Labels>>,
-    /// All MemoryPolicies.
-    pub policies: Fetched<Vec<Value>>,
     /// What is paused.
     pub pauses: Fetched<Vec<Pause>>,
 }

@@ -18,7 +18,7 @@ use crate::request::{REQUEST_TIMEOUT, send};
 use crate::webhook_entry::{WebhookEntry, entries};
 use memgate_certs::library_error::explained;
 use memgate_install::metadata::{NAME, default_name};
-use memgate_model::kind::{Kind, MEMORY_POLICY, POLICY_KINDS};
+use memgate_model::kind::{Kind, POLICY_KINDS};
 
 /// The API group and version of webhook configurations.
 const ADMISSION: &str = "admissionregistration.k8s.io/v1";
@@ -42,7 +42,6 @@ pub async fn installation(
     let pods = ListParams::default().labels(&format!("app.kubernetes.io/name={NAME}"));
     let all = ListParams::default;
     let (apps, discovery) = ("apps/v1", "discovery.k8s.io/v1");
-    let policy = MEMORY_POLICY.api_version();
     let configurations = join(
         reader.list(ADMISSION, "", "mutatingwebhookconfigurations", all()),
         reader.list(ADMISSION, "", "validatingwebhookconfigurations", all()),
@@ -53,10 +52,9 @@ pub async fn installation(
         reader.get(apps, namespace, "deployments", NAME),
         reader.list("v1", namespace, "pods", pods),
     );
-    let around = join4(
+    let around = join3(
         served_resources(reader),
         reader.list("v1", "", "namespaces", all()),
-        reader.list(&policy, "", MEMORY_POLICY.plural, all()),
         pause::read(reader, Scope::Cluster),
     );
     let (configurations, workload, around) = Box::pin(join3(configurations, workload, around)).await;
@@ -72,8 +70,7 @@ pub async fn installation(
         replicas: workload.3,
         served: around.0,
         namespaces: around.1.map(by_name),
-        policies: around.2,
-        pauses: around.3,
+        pauses: around.2,
         ..Installation::default()
     };
     installation.name = name.map_or_else(|| own_name(&installation), str::to_owned);

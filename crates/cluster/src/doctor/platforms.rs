@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
 use crate::cluster_state::{Fetched, Installation, ServedResources};
-use crate::doctor::check::{Check, abbreviated, unreadable};
+use crate::doctor::check::{Check, abbreviated};
 use memgate_install::MIN_KUBERNETES;
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
@@ -18,52 +16,7 @@ pub fn checks(found: &Installation, families: &[&'static Family]) -> Vec<Check> 
         Fetched::Absent => {}
         Fetched::Unknown(why) => checks.push(Check::unknown("platforms", "", why.clone())),
     }
-    let watched =
-        families.iter().filter(|family| family.kinds.in_files.iter().any(|(_, selector)| selector.is_some()));
-    checks.extend(watched.flat_map(|family| unseen_workloads(found, family)));
     checks
-}
-
-/// Warnings about policies that ask whether memory is durable, where memgate does not see the workloads that say so.
-fn unseen_workloads(found: &Installation, family: &Family) -> Vec<Check> {
-    if found.arguments().any(|argument| argument == "--ark-brokers") {
-        return Vec::new();
-    }
-    if let Some(unknown) = unreadable(&found.policies, "platforms", "MemoryPolicies") {
-        return vec![unknown];
-    }
-    let asks = |policy: &&Value| {
-        let list = |pointer| policy.pointer(pointer).and_then(Value::as_array);
-        let may_be = |pointer, names: &[&str]| {
-            list(pointer).is_none_or(|given| given.iter().any(|it| names.iter().any(|name| it == name)))
-        };
-        may_be("/spec/match/families", &[family.name])
-            && may_be("/spec/match/kinds", &["Memory", "Query", "Pod"])
-            && list("/spec/rules").is_some_and(|rules| rules.iter().any(names_durable))
-    };
-    let warning = |policy: &Value| {
-        let name = policy.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-        let (family, component) = (family.name, "ark-brokers");
-        let message =
-            format!("policy {name} asks whether {family}'s memory is durable; add the component {component}");
-        Check::warn("platforms", format!("platform {family}"), message)
-    };
-    found.policies.items().iter().filter(asks).map(warning).collect()
-}
-
-/// Whether a rule of a policy, or a part of it, is about `durable` of memory: as `backends: {durable: true}`, as the path
-/// of a condition, or in the list of `immutable`.
-fn names_durable(rule: &Value) -> bool {
-    match rule {
-        Value::Object(fields) => fields.iter().any(|(name, value)| match name.as_str() {
-            "durable" => *value == Value::Bool(true),
-            "path" => value == "durable",
-            "immutable" => value.as_array().is_some_and(|paths| paths.iter().any(|path| path == "durable")),
-            _ => names_durable(value),
-        }),
-        Value::Array(items) => items.iter().any(names_durable),
-        _ => false,
-    }
 }
 
 fn version(version: &Fetched<(u32, u32)>) -> Check {
@@ -138,45 +91,6 @@ mod tests {
             .into_iter()
             .map(|check| (check.status, check.message))
             .collect()
-    }
-
-    #[test]
-    fn tells_of_policies_that_need_the_workloads_of_a_platform() {
-        let policy = |name: &str, spec: Value| serde_json::json!({"metadata": {"name": name}, "spec": spec});
-        let durable = serde_json::json!([{"id": "a"}, {"id": "b", "backends": {"durable": true}}]);
-        let items = vec![
-            policy("all", serde_json::json!({"rules": durable})),
-            policy("ours", serde_json::json!({"match": {"families": ["ark"]}, "rules": durable})),
-            policy("theirs", serde_json::json!({"match": {"families": ["orloj"]}, "rules": durable})),
-            policy("other", serde_json::json!({"rules": [{"id": "a", "backends": {"deny": ["x"]}}]})),
-            policy("fixed", serde_json::json!({"rules": [{"id": "a", "immutable": ["backend", "durable"]}]})),
-            policy("free", serde_json::json!({"rules": [{"id": "a", "immutable": ["backend"]}]})),
-            policy("pods", serde_json::json!({"match": {"kinds": ["ArkAgent", "Pod"]}, "rules": durable})),
-            policy("memories", serde_json::json!({"match": {"kinds": ["Memory"]}, "rules": durable})),
-            policy(
-                "fields",
-                serde_json::json!({"rules": [{"id": "a", "fields": [{"path": "durable", "equals": true}]}]}),
-            ),
-            policy(
-                "either",
-                serde_json::json!({"rules": [{"id": "a", "anyOf": [{"fields": [{"path": "durable", "exists": true}]}]}]}),
-            ),
-            policy("durable", serde_json::json!({"rules": [{"id": "durable", "backends": {"deny": ["x"]}}]})),
-            policy("configs", serde_json::json!({"match": {"kinds": ["ArkConfig"]}, "rules": durable})),
-        ];
-        let policies = Fetched::Found(items);
-        let found = Installation { policies, ..Installation::default() };
-        let told = |family| {
-            let checks =
-                checks(&found, &[family]).into_iter().filter(|check| check.message.starts_with("policy"));
-            checks.map(|check| check.message).collect::<Vec<_>>()
-        };
-        let asks = |name: &str| {
-            format!("policy {name} asks whether ark's memory is durable; add the component ark-brokers")
-        };
-        let expected = ["all", "ours", "fixed", "pods", "memories", "fields", "either"].map(asks);
-        assert_eq!(told(&memgate_platforms::ark::FAMILY), expected);
-        assert_eq!(told(&memgate_platforms::orloj::FAMILY), Vec::<String>::new());
     }
 
     #[test]

@@ -72,12 +72,6 @@ pub(crate) struct Edge {
     pub(crate) lacks_tls: bool,
 }
 
-/// Fails in words where there are too many of something for a picture.
-pub(super) fn expect_few(count: usize, most: usize, of: &str) -> Result<(), String> {
-    let why = || format!("the map has {count} {of}, and a picture at most {most}");
-    if count > most { Err(why()) } else { Ok(()) }
-}
-
 impl<'m> Graph<'m> {
     /// The graph of a map.
     ///
@@ -87,8 +81,13 @@ impl<'m> Graph<'m> {
         let families: BTreeSet<&str> = map.memories().map(|memory| memory.family).collect();
         let mut graph = Self { nodes: Vec::new(), edges: Vec::new(), names_families: families.len() > 1 };
         map.units.iter().for_each(|unit| graph.add(unit));
-        expect_few(graph.nodes.len(), MAX_BOXES, "boxes")?;
-        expect_few(graph.edges.len(), MAX_EDGES, "lines")?;
+        for (count, most, of) in
+            [(graph.nodes.len(), MAX_BOXES, "boxes"), (graph.edges.len(), MAX_EDGES, "lines")]
+        {
+            if count > most {
+                return Err(format!("the map has {count} {of}, and a picture at most {most}"));
+            }
+        }
         graph.sort();
         Ok(graph)
     }
