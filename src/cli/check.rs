@@ -144,13 +144,6 @@ impl FailOnArgs {
     }
 }
 
-impl Args {
-    /// How many of the findings text writes.
-    const fn shown(&self) -> Shown {
-        if self.verbose { Shown::All } else { Shown::Folded }
-    }
-}
-
 /// Runs the command.
 ///
 /// # Errors
@@ -185,7 +178,8 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     // The next run on the main branch would end with it. What is denied now comes before that.
     let is_only_broken = broken.is_some() && checked.inputs.errors.is_empty();
     checked.inputs.errors.extend(broken);
-    let mut report = Report { shown: args.shown(), ..report(&checked) };
+    let mut report =
+        Report { shown: if args.verbose { Shown::All } else { Shown::Folded }, ..report(&checked) };
     if wants_edits {
         // What is known is not corrected, and standard input has no text to correct.
         let again = Some(&run).filter(|_| !is_compared && !run.plan.reads_stdin());
@@ -218,7 +212,7 @@ fn run_fix(args: &Args, mut run: Run, fail_on: FailOn, terminal: Terminal) -> an
     let mut checked = after.unwrap_or(before);
     args.fail_on.hide_later(fail_on, &mut checked);
     let checked = &checked;
-    let report = Report { shown: args.shown(), ..report(checked) };
+    let report = Report { shown: if args.verbose { Shown::All } else { Shown::Folded }, ..report(checked) };
     // What could be corrected is, unless it could not be written.
     let report = with_edits(report, checked, None, MAX_ROUNDS)?;
     let report = with_page(report, "check", checked);

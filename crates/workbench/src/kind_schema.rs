@@ -244,16 +244,15 @@ fn allow_in(schema: &mut Value) {
         fields.insert("anyOf".to_owned(), json!([own, {"type": "string", "pattern": FILLED_IN_LATER}]));
         return;
     }
-    let types = match fields.get("type") {
-        Some(Value::String(only)) if only != "string" => json!([only, "string"]),
-        Some(Value::Array(several)) if !several.contains(&json!("string")) => {
-            several.iter().cloned().chain([json!("string")]).collect()
-        }
-        _ => return,
+    let mut types = match fields.get("type").cloned() {
+        Some(Value::Array(types)) => types,
+        only => only.into_iter().collect(),
     };
-    // A pattern holds for texts alone.
-    fields.insert("type".to_owned(), types);
-    fields.insert("pattern".to_owned(), FILLED_IN_LATER.into());
+    if !types.is_empty() && !types.contains(&json!("string")) {
+        types.push("string".into());
+        // A pattern holds for texts alone.
+        fields.extend([("type".to_owned(), types.into()), ("pattern".to_owned(), FILLED_IN_LATER.into())]);
+    }
 }
 
 /// Metadata as users write it. An apiserver writes more, and refuses none of it.

@@ -27,7 +27,7 @@ pub(crate) struct Neighbours {
     listed: BTreeMap<(String, String), PathBuf>,
     parts: Vec<Parts>,
     /// What may make other objects, by units.
-    may_make: Vec<Makers>,
+    pub(crate) may_make: Vec<Makers>,
     /// The namespaces of units that were not built.
     unknown: BTreeSet<String>,
     /// The files of what is not built since it has nothing of ours, with the namespaces of their kustomizations.
@@ -59,11 +59,6 @@ impl Neighbours {
     /// Adds a unit, with the files and directories from which it is built. The plain manifests come first.
     pub(crate) fn add_unit(&mut self, files: Arc<BTreeSet<PathBuf>>, directories: Arc<Vec<PathBuf>>) {
         self.parts.push((files, directories));
-    }
-
-    /// Adds what may make other objects in the last unit.
-    pub(crate) fn add_makers(&mut self, makers: Makers) {
-        self.may_make.push(makers);
     }
 
     /// Adds an object of the last unit, which stands in this file.

@@ -30,9 +30,8 @@ pub fn report(checked: &Checked) -> Report<'_> {
         .iter()
         .flat_map(|decided| &decided.unknown)
         .map(|it| (checked.inputs.makers.get(it), object_ref(it.clone()).title()))
-        .map(|(maker, title)| match maker {
-            Some(maker) => format!("{title} ({maker} may make it)"),
-            None => title,
+        .map(|(maker, title)| {
+            maker.map_or_else(|| title.clone(), |maker| format!("{title} ({maker} may make it)"))
         })
         .collect();
     unknown.sort();

@@ -74,7 +74,7 @@ impl Units {
                     all.add(object, document.source().name());
                 }
             }
-            all.add_makers(makers);
+            all.may_make.push(makers);
         }
         all
     }

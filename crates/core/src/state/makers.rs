@@ -57,7 +57,7 @@ fn is_of_others(settings: &Settings, group: &str) -> bool {
         let mut validated = family.kinds.validated.iter();
         validated.any(|kind| kind.group == group) || family.other_kinds().any(|(other, _)| other == group)
     };
-    let is_built_in = !group.contains('.') || group.ends_with(".k8s.io") || is_below(group, "memgate.dev");
+    let is_built_in = !group.contains('.') || group.ends_with(".k8s.io") || group.ends_with("memgate.dev");
     !is_built_in && !memgate_platforms::ALL.iter().chain(&settings.families).any(is_of)
 }
 
@@ -69,7 +69,8 @@ fn add_annotated(makers: &mut Makers, kind: &str, value: &Value) {
     let fields =
         ["/metadata/annotations", "/metadata/labels"].into_iter().take(1 + usize::from(is_namespace));
     let maps = fields.filter_map(|field| value.pointer(field)?.as_object());
-    let is_of_kubernetes = |domain: &str| ["kubernetes.io", "k8s.io"].iter().any(|it| is_below(domain, it));
+    let is_of_kubernetes =
+        |domain: &str| [".kubernetes.io", ".k8s.io"].iter().any(|it| format!(".{domain}").ends_with(it));
     let is_others = |key: &str| key.split_once('/').is_some_and(|(domain, _)| !is_of_kubernetes(domain));
     let others: Vec<_> = maps.flatten().filter(|(key, _)| is_others(key)).collect();
     if others.is_empty() || namespace.is_empty() || kind == "Pod" {
@@ -91,11 +92,6 @@ fn add_annotated(makers: &mut Makers, kind: &str, value: &Value) {
     } else if !copies.is_empty() || !says.is_empty() {
         makers.add((namespace, ""), &title, (&says, &copies));
     }
-}
-
-/// Whether a domain is this one or below it.
-fn is_below(domain: &str, of: &str) -> bool {
-    domain.strip_suffix(of).is_some_and(|before| before.is_empty() || before.ends_with('.'))
 }
 
 /// The texts and keys in a value, and the texts that name other namespaces by their key. The recursion is bounded: a value is at
