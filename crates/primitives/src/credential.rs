@@ -51,6 +51,18 @@ const KNOWN_KEYS: [&str; 29] = [
     "xoxp-", "xoxr-", "xoxs-", "eyJ", "AccountKey=", "dapi", "dckr_pat_",
 ];
 
+/// The first bytes of these, and the second ones, each as a bit: one look at a byte tells whether a key may begin there.
+const STARTS: [u128; 2] = {
+    let (mut bits, mut keys) = ([0; 2], KNOWN_KEYS.as_slice());
+    while let [start, rest @ ..] = keys {
+        if let ([first, second, ..], [firsts, seconds]) = (start.as_bytes(), bits) {
+            bits = [firsts | 1 << *first, seconds | 1 << *second];
+        }
+        keys = rest;
+    }
+    bits
+};
+
 /// The fewest bytes that follow the start of a key.
 fn least_behind(start: &str) -> usize {
     match start {
@@ -473,16 +485,8 @@ fn keys_of_known_forms(text: &str) -> Vec<Range<usize>> {
     while let Some(byte) = bytes.get(at) {
         let here = at;
         at += 1;
-        // The first two bytes of all forms.
-        let starts = match byte {
-            b's' | b'h' | b'p' | b'g' => b"kfchil".as_slice(),
-            b'A' => b"KSIc",
-            b'x' => b"o",
-            b'e' => b"y",
-            b'd' => b"ac",
-            _ => continue,
-        };
-        if !bytes.get(at).is_some_and(|next| starts.contains(next)) {
+        let is_in = |bits: u128, byte: &u8| byte.is_ascii() && bits >> byte & 1 == 1;
+        if !is_in(STARTS[0], byte) || !bytes.get(at).is_some_and(|next| is_in(STARTS[1], next)) {
             continue;
         }
         let Some(rest) = text.get(here..) else { continue };
@@ -490,7 +494,9 @@ fn keys_of_known_forms(text: &str) -> Vec<Range<usize>> {
         let form = forms.find(|(start, not_before)| here >= **not_before && rest.starts_with(**start));
         let Some((start, not_before)) = form else { continue };
         // Words end like these.
-        if matches!(*start, "sk-" | "eyJ" | "hf_" | "dapi") && !begins_word(bytes, here) {
+        if matches!(*start, "sk-" | "eyJ" | "hf_" | "dapi" | "npm_" | "jina_" | "tvly-")
+            && !begins_word(bytes, here)
+        {
             continue;
         }
         let (length, is_key) = key_at(rest, start);
@@ -596,7 +602,7 @@ fn key_at(text: &str, start: &str) -> (usize, bool) {
         // Three parts, the last of which may be empty.
         "eyJ" => key.matches('.').count() >= 2,
         // Names of objects may begin so too, but they are words.
-        "sk-" => !key.split(['-', '_']).all(is_word),
+        "sk-" | "npm_" | "jina_" | "tvly-" => !key.split(['-', '_']).all(is_word),
         "dapi" => key.bytes().take(least_behind(start)).all(|byte| byte.is_ascii_hexdigit()),
         _ => true,
     };
@@ -632,6 +638,11 @@ mod tests {
             "xoxb-123456789012-abcdefABCDEF",
             "dapi0123456789abcdef0123456789abcdef",
             "dckr_pat_abcdefghABCDEFGH",
+            "sk_test_abcdefghijABCDEFGHIJ",
+            "rk_live_abcdefghijABCDEFGHIJ",
+            "npm_abcdefghijABCDEFGHIJ0123456789abcdef",
+            "jina_0123456789abcdefabcdefghijABCDEFGHIJ",
+            "tvly-dev-abcdefghijABCDEFGHIJ0123",
             "xoxp-123456789012-abcdefABCDEF",
             "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
             "eyJhbGciOiJub25lIn0.eyJzdWIiOiIxIn0.",
@@ -698,6 +709,8 @@ mod tests {
             "xoxb-",
             "eyJ.a.b",
             "dapi-gateway-of-the-production-team-a",
+            "npm_config_registry",
+            "tvly-search-of-the-team",
         ] {
             assert_eq!(masked(text), text);
             assert_eq!(masked_value(text), text);
