@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::document::Document;
 use crate::scalar::plain;
+use crate::source::{Source, Span};
 use crate::yaml::comments;
 use memgate_primitives::credential::is_encrypted;
 use memgate_primitives::pointer::{Path, Pointer};
@@ -35,13 +36,16 @@ const VAULT_PATH: &str = "avp.kubernetes.io/path";
 const SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
 
 /// The texts that a later step fills in as a pattern of ECMAScript, for JSON Schema.
-pub const FILLED_IN_LATER: &str = r"\$\{[^}]+\}|\{\{.+\}\}|<path:[^>]+>|#\{.+\}#|^\s*(\(.*\$.+\)|\(\w+\(.*\)|ENC\[.+\]|(secret)?ref\+\w+://.+|__\w+__|\$\w+)\s*$";
+pub const FILLED_IN_LATER: &str = r"\$\{[^}]+\}|\{\{.+\}\}|<path:[^>]+>|#\{.+\}#|\(@.+@\)|^\s*(\(.*\$.+\)|\(\w+\(.*\)|ENC\[.+\]|(secret)?ref\+\w+://.+|__\w+__|\$\w+)\s*$";
 
 /// The start of a comment of ytt, which says the value of its line.
 const YTT: &str = "#@";
 
 /// The start of a variable that Flux leaves in the text, without the first `$`.
 const ESCAPED: &str = "$${";
+
+/// So many comments of ytt in a document are put in.
+const MOST_COMMENTS: usize = 1000;
 
 /// So many bytes of pointers are kept, and of values put in, beside four for each byte of the document.
 const ROOM: usize = 64 << 10;
@@ -475,16 +479,13 @@ impl Document {
     /// Puts comments of ytt, and tokens that YAML takes for a comment, in place of the values before them: those say what the
     /// values are. Returns the places of the objects of which a line of ytt may add or remove fields.
     fn fill_in_comments(&mut self) -> BTreeSet<Pointer> {
-        let (span, source) = (self.span(), Arc::clone(self.source()));
-        // The comment of the last value stands behind the object.
-        let behind = source.text().get(span.end..).unwrap_or_default();
-        let end = span.end + behind.lines().next().unwrap_or_default().len();
-        let text = source.text().get(span.start..end).unwrap_or_default();
+        let source = Arc::clone(self.source());
+        let (start_of_text, text) = (self.span().start, lines_of(&source, self.span()));
         if !text.contains(YTT) && !text.contains("#{") {
             return BTreeSet::new();
         }
         let (mut values, mut open) = (Vec::new(), BTreeSet::new());
-        for (start, end) in comments(text) {
+        for (start, end) in comments(text).into_iter().take(MOST_COMMENTS) {
             let (before, comment) =
                 (text.get(..start).unwrap_or_default(), text.get(start..end).unwrap_or_default().trim());
             let is_token = comment.starts_with("#{") && comment.ends_with("}#");
@@ -492,7 +493,7 @@ impl Document {
                 continue;
             }
             let line = before.rsplit('\n').next().unwrap_or_default();
-            let field = |byte: usize| self.place().field_at(span.start + byte);
+            let field = |byte: usize| self.place().field_at(start_of_text + byte);
             if line.trim().is_empty() {
                 let behind = text.get(end..).unwrap_or_default();
                 let next =
@@ -513,6 +514,12 @@ impl Document {
         }
         open
     }
+}
+
+/// The text of an object to the end of its last line: the comment of the last value stands behind the object.
+pub fn lines_of(source: &Source, Span { start, end, .. }: Span) -> &str {
+    let behind = source.text().get(end..).unwrap_or_default();
+    source.text().get(start..end + behind.lines().next().unwrap_or_default().len()).unwrap_or_default()
 }
 
 /// The first byte in a text of a part of it.
@@ -580,10 +587,10 @@ mod tests {
 
     use super::*;
     use crate::document::parse;
-    use crate::source::Source;
 
     #[test]
     fn knows_what_a_later_step_fills_in() {
+        let pattern = regex::Regex::new(FILLED_IN_LATER).expect("a pattern");
         for text in [
             "${NAME}",
             "http://${HOST}:80",
@@ -611,10 +618,12 @@ mod tests {
             "${lower(var.x)}",
             "ref+vault://a/b#/c",
             "secretref+awsssm://a",
-            "#@ data.values.x",
+            "(@= data.values.x @)",
         ] {
-            assert!(is_filled_in_later(text), "{text}");
+            assert!(is_filled_in_later(text) && pattern.is_match(text), "{text}");
         }
+        // In JSON there are no comments.
+        assert!(is_filled_in_later("#@ data.values.x"));
         for text in [
             "", "$(NAME)", "a-$NAME", "$NAME-a", "$5", "$", "(60)", "{60}", "%X%", "ENC(x)", "(see f(x))",
             "(f(x)) a", "<key>", "$${NAME}", "${1}", "${}", "${NAME", "{{}}", "{{ a", "<path>", "ENC[a",
@@ -729,6 +738,14 @@ mod tests {
             let later = document.fill_in(&|_: &str| Given::Value("b"), false);
             assert_eq!(later.count + later.known.len(), expected, "{at} {text}");
         }
+    }
+
+    #[test]
+    fn very_many_comments_end() {
+        let lines = (0..10_000).map(|it| format!("k{it}: #@ a{it}\n#@ if a:\n"));
+        let mut document = read(&lines.collect::<Vec<_>>().concat());
+        let later = document.fill_in(&|_: &str| Given::Nothing, false);
+        assert!(later.count >= MOST_COMMENTS / 2, "{}", later.count);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! Every object of the inputs is also state for all others.
 
+use std::cell::LazyCell;
 use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::path::Path;
@@ -38,8 +39,10 @@ use memgate_core::state::makers::add_anything;
 use memgate_core::state::{AddError, SharedTexts, empty, like};
 use memgate_manifest::document::{Document, Parsed, each_value, parse_parts};
 use memgate_manifest::error::Error as InputError;
-use memgate_manifest::later::{Given as Value, Later, is_of_template, may_hold, variables_without_default};
-use memgate_manifest::source::{Source, Span};
+use memgate_manifest::later::{
+    Given as Value, Later, is_of_template, lines_of, may_hold, variables_without_default,
+};
+use memgate_manifest::source::Source;
 use memgate_model::finding::Finding;
 use memgate_model::kind::NAMESPACE;
 use memgate_model::object::JsonText;
@@ -290,11 +293,8 @@ impl<'p> Loading<'p> {
             pass_over_template(source, false, inputs);
         }
         let is_meant = |source: &Source| source.name() == path || may_be_manifest(source.text().as_bytes());
-        let of_source = |source: &Arc<Source>| {
-            let is_meant = is_meant(source);
-            each_value(source).filter(move |document| is_meant || document.is_ok())
-        };
-        let documents = sources.iter().flat_map(of_source);
+        let is_kept = &|it: &Result<_, _>, source: &Source| it.is_ok() || is_meant(source);
+        let documents = sources.iter().flat_map(|it| each_value(it).filter(move |of| is_kept(of, it)));
         let documents = documents.map(|document| Ok(fill_in(document?, None, None)));
         for filled in documents {
             match filled {
@@ -374,7 +374,7 @@ impl<'p> Loading<'p> {
         let paths = &plan.checked;
         let (is_given, is_state) = (plan.within.is_none(), plan.is_state(source.name()));
         let is_named = source.name() == STDIN || paths.iter().any(|path| path == source.name());
-        let may_be_manifest = may_be_manifest(source.text().as_bytes());
+        let may_be_manifest = LazyCell::new(|| may_be_manifest(source.text().as_bytes()));
         let is_template = is_template(source);
         if is_template {
             let is_stdin = plan.open.iter().any(|file| file.text.is_none()) && plan.is_open(source.name());
@@ -387,12 +387,12 @@ impl<'p> Loading<'p> {
                 // The documents that can be read are judged; of the others nothing is known.
                 (parsed.errors, parsed.non_objects) = (Vec::new(), Vec::new());
             }
-            if !may_be_manifest && !is_given && is_named && !parsed.errors.is_empty() {
+            if !is_given && is_named && !parsed.errors.is_empty() && !*may_be_manifest {
                 self.inputs.errors.push(InputError::of_input(source.name(), NOT_A_MANIFEST));
                 break;
             }
             // Many files in a directory are not meant to be manifests.
-            self.inputs.errors.extend(parsed.errors.into_iter().filter(|_| may_be_manifest || is_named));
+            self.inputs.errors.extend(parsed.errors.into_iter().filter(|_| is_named || *may_be_manifest));
             for other in parsed.non_objects.into_iter().filter(|_| !is_state) {
                 self.notices.not_an_object(&other, &self.inputs.snapshot.settings);
                 self.inputs.passed_over.push(PassedOver::non_object(source, &other));
@@ -594,11 +594,7 @@ pub(crate) fn fill_in(
         document.set_namespace(namespace);
     }
     let value_of = |name: &str| by.map_or(Value::Nothing, |by| by.get(name));
-    let Span { start, end, .. } = document.span();
-    let text = document.source().text();
-    let end_of_line =
-        text.get(end..).and_then(|rest| rest.find('\n')).map_or(text.len(), |length| end + length);
-    let later = if by.is_some() || text.get(start..end_of_line).is_some_and(may_hold) {
+    let later = if by.is_some() || may_hold(lines_of(document.source(), document.span())) {
         document.fill_in(&value_of, by.is_some_and(|by| by.has_post_build))
     } else {
         Later::default()
