@@ -9,7 +9,7 @@ use crate::cli::{ExitStatus, live};
 
 use memgate_model::policy::Question;
 use memgate_model::request::Point;
-use memgate_workbench::outcome::with_page;
+use memgate_workbench::outcome::{MANIFEST, with_page};
 use memgate_workbench::report::changes;
 use memgate_workbench::run::Run;
 use memgate_workbench::what_if::what_if;
@@ -99,7 +99,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     for error in &report.errors {
         terminal.input_error(error);
     }
-    note_unread(&result.checked.inputs, "manifest", terminal);
+    note_unread(&result.checked.inputs, MANIFEST, terminal);
     if report.objects.is_empty() && report.errors.is_empty() {
         terminal.note("error: nothing to judge was found");
         return Ok(ExitStatus::Nothing);

@@ -196,6 +196,11 @@ fn with_namespace<'v>(value: &'v Value, kind: &Kind, settings: &Settings) -> Cow
     Cow::Owned(value)
 }
 
+/// The text at a pointer; empty if there is none.
+pub fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
 /// The API group and the kind of a manifest; empty where it does not say them.
 pub fn group_and_kind(value: &Value) -> (&str, &str) {
     let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
@@ -242,8 +247,8 @@ pub fn reference(settings: &Settings, value: &Value) -> Option<Reference> {
     let (group, kind) = group_and_kind(value);
     let of_policy = memgate_policy::resource::kind(group, kind);
     let kind = of_policy.or_else(|| memgate_platforms::state_kind(&settings.families, group, kind))?;
-    let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let (mut namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+    let own = |pointer| text(value, pointer).to_owned();
+    let (mut namespace, name) = (own("/metadata/namespace"), own("/metadata/name"));
     if !kind.namespaced {
         namespace.clear();
     } else if namespace.is_empty() {
@@ -263,15 +268,14 @@ fn note_installed(snapshot: &mut Snapshot, group: &str) {
 }
 
 fn add_definition(snapshot: &mut Snapshot, value: &Value) -> Result<bool, AddError> {
-    let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let (group, kind) = (text("/spec/group"), text("/spec/names/kind"));
+    let (group, kind) = (text(value, "/spec/group"), text(value, "/spec/names/kind"));
     note_installed(snapshot, group);
     if memgate_platforms::validated(&snapshot.settings.families, group, kind).is_none() {
         return Ok(false);
     }
-    let version = text("/apiVersion");
+    let version = text(value, "/apiVersion");
     if version != "apiextensions.k8s.io/v1" {
-        let name = text("/metadata/name");
+        let name = text(value, "/metadata/name");
         let message =
             format!("CustomResourceDefinition {name}: apiVersion is {version}, not apiextensions.k8s.io/v1");
         return Err(AddError::Definition(message));

@@ -9,8 +9,8 @@ use crate::kind::{Kind, NAMESPACE};
 use crate::object::KindState;
 use crate::object::index::BY_NAME;
 
-/// So many words of a name are looked at.
-const MOST_WORDS: usize = 32;
+/// So many words of a name are looked at, and so many objects of one name.
+const MOST: usize = 32;
 
 /// Makers by their own names and by the words in them.
 #[derive(Debug, Clone, Default)]
@@ -60,8 +60,7 @@ impl Makers {
         if self.is_empty() || !kind.group.is_empty() || *kind == NAMESPACE {
             return None;
         }
-        // Of very many objects of one name, the first ones are looked at.
-        let others = || state.find(&BY_NAME, name).take(MOST_WORDS);
+        let others = || state.find(&BY_NAME, name).take(MOST);
         let linked = || others().find_map(|other| self.link(namespace, &other.namespace));
         let copied = || self.titles.get(*self.says.get(&key("", &format!("{}/{name}", kind.kind)))?);
         self.find(namespace, name).or_else(linked).or_else(copied)
@@ -88,7 +87,7 @@ fn key(namespace: &str, word: &str) -> u64 {
 }
 
 /// The words of a text that can be names, and what is between the dots of each: of `a-b.c.svc` it and its parts.
-fn words(text: &str) -> impl Iterator<Item = &str> {
+pub fn words(text: &str) -> impl Iterator<Item = &str> {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
     let runs = text.split(move |c| !is_of_name(c)).map(|run| run.trim_matches(['-', '.']));
     runs.filter(|run| !run.is_empty()).flat_map(|run| {
@@ -101,10 +100,10 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 fn parts(name: &str) -> impl Iterator<Item = &str> {
     let is_of_word = |at: usize| name.as_bytes().get(at).is_some_and(u8::is_ascii_alphanumeric);
     let is_start = move |at: &usize| is_of_word(*at) && !at.checked_sub(1).is_some_and(is_of_word);
-    let starts = (0..name.len()).filter(is_start).take(MOST_WORDS);
+    let starts = (0..name.len()).filter(is_start).take(MOST);
     starts.flat_map(move |start| {
         let is_end = move |end: &usize| is_of_word(end - 1) && !is_of_word(*end);
-        let ends = (start + 1..=name.len()).filter(is_end).take(MOST_WORDS);
+        let ends = (start + 1..=name.len()).filter(is_end).take(MOST);
         ends.filter_map(move |end| name.get(start..end))
     })
 }

@@ -187,10 +187,8 @@ fn note_of_read(inputs: &mut Inputs, all: &[Decided], snapshot: &Snapshot) {
     if of_read.is_empty() {
         return;
     }
-    let missing =
-        |decided: &Decided| decided.findings().flat_map(|it| it.missing.clone()).collect::<Vec<_>>();
-    let lacking = all.iter().flat_map(|decided| decided.unknown.iter().cloned().chain(missing(decided)));
-    let lacking: BTreeSet<Reference> = lacking.collect();
+    let missing = all.iter().flat_map(Decided::findings).flat_map(|finding| &finding.missing);
+    let lacking: BTreeSet<&Reference> = all.iter().flat_map(|it| &it.unknown).chain(missing).collect();
     let is_counted = |object: &Reference| {
         lacking.contains(object) || snapshot.uses.as_ref().is_some_and(|it| it.has_read_repeated(object))
     };
@@ -581,8 +579,7 @@ fn is_taken(finding: &Finding, request: &Request<'_>, snapshot: &Snapshot) -> bo
         return false;
     };
     let kind = memgate_platforms::state_kind(&snapshot.settings.families, &request.group, &request.kind);
-    let state = kind.and_then(|kind| snapshot.kind(kind));
-    state.is_some_and(|state| state.object(&request.namespace, name).is_some())
+    kind.and_then(|kind| snapshot.kind(kind)?.object(&request.namespace, name)).is_some()
 }
 
 /// The findings about URLs of which a later step fills in parts, whatever it fills in: about a literal password, host or scheme.

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::paths::normal;
 use crate::texts::{DEFAULT_MAX_BYTES, file};
-use memgate_model::makers::Makers;
+use memgate_model::makers::{Makers, words};
 use memgate_model::object::Reference;
 
 /// The number of the plain manifests among the units.
@@ -86,7 +86,7 @@ impl Neighbours {
     pub(crate) fn find(&self, number: usize, missing: &Reference) -> Option<Elsewhere> {
         let Reference { kind, namespace, name } = missing;
         let may_make = |(other, makers): (usize, &Makers)| {
-            other != number && self.are_apart(number, other) && makers.find(namespace, name).is_some()
+            other != number && makers.find(namespace, name).is_some() && self.are_apart(number, other)
         };
         self.find_by_name(number, kind.kind, namespace, name).or_else(|| {
             let is_unknown = kind.group.is_empty() && self.may_make.iter().enumerate().any(may_make);
@@ -136,7 +136,7 @@ impl Neighbours {
         let has_kind = |text: &str| text.contains(&format!("kind: {kind}")) || text.contains(&generator);
         let is_one = |(text, home): &(String, Option<String>)| {
             let is_here = home.as_ref().is_none_or(|home| home == namespace);
-            is_here && has_kind(text) && (text.contains(name) || text.contains("{{"))
+            is_here && has_kind(text) && (words(text).any(|word| word == name) || text.contains("{{"))
         };
         self.texts.get_or_init(read).iter().any(is_one)
     }

@@ -116,7 +116,7 @@ pub fn nothing_found(checked: &Checked) -> String {
     let read = match sources.len() {
         0 if !not_built.is_empty() => ": nothing was built".to_owned(),
         0 if empty.is_empty() => String::new(),
-        0 => format!(": {}", no_file("manifest", &and_more(empty, MAX_UNREAD_IN_NOTE))),
+        0 => format!(": {}", no_file(MANIFEST, &and_more(empty, MAX_UNREAD_IN_NOTE))),
         files => format!(" in {}", counted(files, "file")),
     };
     let nearest = nearest(passed_over).map(|it| format!("; the nearest is {it}"));

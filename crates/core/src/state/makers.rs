@@ -6,7 +6,7 @@ mod installers;
 
 pub use installers::{Installation, applications, installations};
 
-use super::group_and_kind;
+use super::{group_and_kind, text};
 use memgate_manifest::later::is_filled_in_later;
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, NAMESPACE};
@@ -44,6 +44,7 @@ pub fn add_maker(makers: &mut Makers, settings: &Settings, value: &Value) -> boo
     let (namespace, name) = (own("/metadata/namespace"), own("/metadata/name"));
     let (mut says, mut others) = (Vec::new(), Vec::new());
     scalars(value, "", (&mut says, &mut others));
+    // What makes a namespace below its own has the name of it.
     if kind.contains("namespace") {
         others.push(name);
     }
@@ -57,7 +58,8 @@ fn is_of_others(settings: &Settings, group: &str) -> bool {
         let mut validated = family.kinds.validated.iter();
         validated.any(|kind| kind.group == group) || family.other_kinds().any(|(other, _)| other == group)
     };
-    let is_built_in = !group.contains('.') || group.ends_with(".k8s.io") || group.ends_with("memgate.dev");
+    let is_built_in =
+        !group.contains('.') || group.ends_with(".k8s.io") || format!(".{group}").ends_with(".memgate.dev");
     !is_built_in && !memgate_platforms::ALL.iter().chain(&settings.families).any(is_of)
 }
 
@@ -149,9 +151,4 @@ pub fn add_anything(snapshot: &mut Snapshot, namespace: Option<&str>) {
             None => snapshot.kind_mut(kind).lacks_some = true,
         }
     }
-}
-
-/// The text at a pointer; empty if there is none.
-fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }

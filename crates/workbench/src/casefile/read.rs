@@ -1,6 +1,7 @@
 //! The value of a case file to cases, without running them. Every error is reported, not just the first.
 
 use jiff::Timestamp;
+use memgate_core::state::text;
 use memgate_manifest::document::items;
 use memgate_model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
 use memgate_model::request::{Occasion, Operation, Point, User};
@@ -9,7 +10,6 @@ use memgate_primitives::suggest::nearest;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _};
 use serde_json::{Map, Value};
 
-use super::request::text;
 use super::{Case, CaseFileError, Expect, texts};
 
 /// A key, and what its value is.

@@ -1,6 +1,6 @@
 //! The AdmissionReview of a case, as an apiserver would send it, and the state it meets.
 
-use memgate_core::state::{self, AddError};
+use memgate_core::state::{self, AddError, text};
 use memgate_model::object::DEFAULT_NAMESPACE;
 use memgate_model::request::Operation;
 use memgate_model::snapshot::Snapshot;
@@ -84,11 +84,6 @@ fn plural(group: &str, kind: &str) -> String {
         Some((_, kind)) => kind.plural.to_owned(),
         None => format!("{}s", kind.to_lowercase()),
     }
-}
-
-/// The text at a pointer; empty without one.
-pub(super) fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use memgate_model::object::DEFAULT_NAMESPACE;
 use memgate_model::settings::Settings;
 use serde_json::Value;
 
-use super::text;
+use super::super::text;
 
 /// The most elements of a list that are filled in. Of more, none is known.
 const MOST_ELEMENTS: usize = 1000;
