@@ -447,7 +447,7 @@ impl PartialEq for Finding {
 
 impl Eq for Finding {}
 
-/// A value for a message that is made later: only as much of it as [`quoted`](memgate_primitives::plain_text::quoted)
+/// A value for a message that is made later: only as much of it as [`quoted`]
 /// reads, so that ten thousand findings about long values stay small.
 pub fn excerpt(value: &str) -> Box<str> {
     const MAX_BYTES: usize = credential::MAX_READ_BYTES + 4;

@@ -371,10 +371,10 @@ impl<'p> Loading<'p> {
     /// Adds the documents of a text. Returns whether it is that of a manifest.
     fn add_text(&mut self, source: &Arc<Source>, parts: Parts) -> Result<bool, Error> {
         let plan = self.plan;
-        let paths = &plan.checked;
         let (is_given, is_state) = (plan.within.is_none(), plan.is_state(source.name()));
-        let is_named = source.name() == STDIN || paths.iter().any(|path| path == source.name());
-        let may_be_manifest = LazyCell::new(|| may_be_manifest(source.text().as_bytes()));
+        let is_named = source.name() == STDIN || plan.checked.iter().any(|path| path == source.name());
+        let is_built = self.inputs.origins.rendered.contains_key(source.name());
+        let may_be_manifest = LazyCell::new(|| is_built || may_be_manifest(source.text().as_bytes()));
         let is_template = is_template(source);
         if is_template {
             let is_stdin = plan.open.iter().any(|file| file.text.is_none()) && plan.is_open(source.name());
@@ -391,7 +391,7 @@ impl<'p> Loading<'p> {
                 self.inputs.errors.push(InputError::of_input(source.name(), NOT_A_MANIFEST));
                 break;
             }
-            // Many files in a directory are not meant to be manifests.
+            // Many files in a directory are not meant to be manifests. All that is built is.
             self.inputs.errors.extend(parsed.errors.into_iter().filter(|_| is_named || *may_be_manifest));
             for other in parsed.non_objects.into_iter().filter(|_| !is_state) {
                 self.notices.not_an_object(&other, &self.inputs.snapshot.settings);
