@@ -43,7 +43,7 @@ fn what_a_tool_writes_is_bounded_and_read_with_care() {
         ("exec /usr/bin/yes", 2, "it wrote more than"),
         ("echo 'a: ['", 2, "what unit becomes cannot be read at line"),
         ("printf '\\377\\376'", 2, "what it prints cannot be read"),
-        ("echo just words", 1, "1 denial"),
+        ("echo just words", 1, "1 denied, 0 warnings"),
         ("echo first >&2; echo the last line >&2; exit 3", 2, "the last line"),
         ("exit 1", 2, "kustomize build unit"),
     ] {
@@ -138,7 +138,7 @@ fn what_cannot_be_built_is_said_with_its_place() {
             "line ends of Windows",
             vec![("unit/kustomization.yaml", "resources: [m.yaml]\r\n"), ("unit/m.yaml", &crlf)],
             1,
-            "1 denial",
+            "1 denied, 0 warnings",
         ),
         (
             "line ends of Windows, denied",
