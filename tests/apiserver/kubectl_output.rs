@@ -100,7 +100,8 @@ fn of_several_objects(fixture: &Fixture) -> Result<()> {
             ),
             &format!(
                 "{refused} \"resources.memgate.dev\" denied the request: ArkMemory.arkonis.dev \"bad\" is \
-             invalid: spec.redis.secretRef.name: \"A B\" is not a valid Secret name (memgate arkonis/secret-name-invalid)"
+             invalid: spec.redis.secretRef.name: \"A B\" is not a valid Secret name; did you mean \"a-b\"? (memgate \
+             arkonis/secret-name-invalid)"
             ),
             &format!(
                 "{refused} \"required.pods.memgate.dev\" denied the request: Pod \"scout\" is invalid: the \
