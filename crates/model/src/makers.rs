@@ -26,11 +26,6 @@ pub struct Makers {
 }
 
 impl Makers {
-    /// Whether there are none.
-    pub const fn is_empty(&self) -> bool {
-        self.titles.is_empty()
-    }
-
     /// Adds a maker with its name, which may be empty, with what it says, and with what of it names other namespaces. Without a
     /// namespace it may make objects in any.
     pub fn add(&mut self, (namespace, name): (&str, &str), title: &str, (texts, others): (&[&str], &[&str])) {
@@ -57,23 +52,21 @@ impl Makers {
     /// What may make an object that is not there, whose kind has this state, or bring one of its name here from another namespace.
     /// Only kinds of the core are made by others of which nothing is known.
     pub fn of(&self, state: &KindState, kind: &Kind, (namespace, name): (&str, &str)) -> Option<&Arc<str>> {
-        if self.is_empty() || !kind.group.is_empty() || *kind == NAMESPACE {
+        if self.titles.is_empty() || !kind.group.is_empty() || *kind == NAMESPACE {
             return None;
         }
-        let others = || state.find(&BY_NAME, name).take(MOST);
-        let linked = || others().find_map(|other| self.link(namespace, &other.namespace));
+        let link =
+            || state.find(&BY_NAME, name).take(MOST).find_map(|it| self.link(namespace, &it.namespace));
         let copied = || self.titles.get(*self.says.get(&key("", &format!("{}/{name}", kind.kind)))?);
-        self.find(namespace, name).or_else(linked).or_else(copied)
+        self.find(namespace, name).or_else(link).or_else(copied)
     }
 
     /// What may make an object of this name, if something does.
     pub fn find(&self, namespace: &str, name: &str) -> Option<&Arc<str>> {
         let named = || parts(name).find_map(|part| self.named.get(&key(namespace, part)));
-        let mut found = self.says.get(&key(namespace, name)).or_else(named);
-        if found.is_none() && !namespace.is_empty() {
-            return self.find("", name);
-        }
-        found.take().and_then(|number| self.titles.get(*number))
+        let found = self.says.get(&key(namespace, name)).or_else(named);
+        let anywhere = || if namespace.is_empty() { None } else { self.find("", name) };
+        found.and_then(|number| self.titles.get(*number)).or_else(anywhere)
     }
 
     /// What may bring objects of another namespace into this one.

@@ -68,9 +68,8 @@ fn is_of_others(settings: &Settings, group: &str) -> bool {
 fn add_annotated(makers: &mut Makers, kind: &str, value: &Value) {
     let (is_namespace, name) = (kind == NAMESPACE.kind, text(value, "/metadata/name"));
     let namespace = if is_namespace { name } else { text(value, "/metadata/namespace") };
-    let fields =
-        ["/metadata/annotations", "/metadata/labels"].into_iter().take(1 + usize::from(is_namespace));
-    let maps = fields.filter_map(|field| value.pointer(field)?.as_object());
+    let all = ["/metadata/annotations", "/metadata/labels"].into_iter().take(1 + usize::from(is_namespace));
+    let maps = all.filter_map(|field| value.pointer(field)?.as_object());
     let is_of_kubernetes =
         |domain: &str| [".kubernetes.io", ".k8s.io"].iter().any(|it| format!(".{domain}").ends_with(it));
     let is_others = |key: &str| key.split_once('/').is_some_and(|(domain, _)| !is_of_kubernetes(domain));
@@ -102,9 +101,8 @@ fn scalars<'v>(value: &'v Value, key: &str, (all, others): (&mut Vec<&'v str>, &
     match value {
         Value::String(text) => {
             all.push(text);
-            others.extend(
-                (key.to_ascii_lowercase().contains("namespace") || key == "parent").then_some(&**text),
-            );
+            let names_other = key.to_ascii_lowercase().contains("namespace") || key == "parent";
+            others.extend(names_other.then_some(&**text));
         }
         Value::Array(items) => items.iter().for_each(|item| scalars(item, key, (all, others))),
         Value::Object(fields) => fields.iter().for_each(|(key, value)| {
@@ -128,12 +126,8 @@ pub fn made(settings: &Settings, value: &Value) -> serde_json::Result<Vec<Refere
             && let Some(Reference { namespace, name, .. }) = super::reference(settings, value)
         {
             let tree = Tree::parse(&value.to_string(), &by.schema)?;
-            let names = (agents.names)(&name, &tree).into_iter();
-            made.extend(names.map(|name| Reference {
-                kind: agents.kind,
-                namespace: namespace.clone(),
-                name,
-            }));
+            let all = (agents.names)(&name, &tree).into_iter();
+            made.extend(all.map(|name| Reference { kind: agents.kind, namespace: namespace.clone(), name }));
         }
     }
     made.retain(|it| !is_filled_in_later(&it.namespace) && !is_filled_in_later(&it.name));

@@ -30,10 +30,8 @@ pub struct Installation {
 /// What an object installs; `None` for one that does not install others.
 pub fn installations(settings: &Settings, value: &Value) -> Option<BTreeSet<Installation>> {
     let spec = value.get("spec").unwrap_or(&Value::Null);
-    let own = || {
-        let own = given(value, "/metadata/namespace").or(settings.namespace.as_deref());
-        Some(own.unwrap_or(DEFAULT_NAMESPACE))
-    };
+    let default = settings.namespace.as_deref().or(Some(DEFAULT_NAMESPACE));
+    let own = || given(value, "/metadata/namespace").or(default);
     let target = given(spec, "/targetNamespace");
     let one = |path: Option<&str>, namespace: Option<&str>| BTreeSet::from([installation(path, namespace)]);
     Some(match super::super::group_and_kind(value) {
