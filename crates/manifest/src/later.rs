@@ -6,11 +6,11 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::document::Document;
+use crate::outline::MAX_DEPTH;
 use crate::scalar::plain;
 use crate::source::{Source, Span};
 use crate::yaml::comments;
@@ -479,11 +479,13 @@ impl Document {
     /// Puts comments of ytt, and tokens that YAML takes for a comment, in place of the values before them: those say what the
     /// values are. Returns the places of the objects of which a line of ytt may add or remove fields.
     fn fill_in_comments(&mut self) -> BTreeSet<Pointer> {
-        let source = Arc::clone(self.source());
-        let (start_of_text, text) = (self.span().start, lines_of(&source, self.span()));
+        let (start, text) = (self.span().start, lines_of(self.source(), self.span()));
         if !text.contains(YTT) && !text.contains("#{") {
             return BTreeSet::new();
         }
+        // The first line of an item of a List is indented as its others are.
+        let indent = (start - self.source().line_start(start)).min(2 * MAX_DEPTH);
+        let (start_of_text, text) = (start - indent, &(" ".repeat(indent) + text));
         let (mut values, mut open) = (Vec::new(), BTreeSet::new());
         for (start, end) in comments(text).into_iter().take(MOST_COMMENTS) {
             let (before, comment) =
@@ -495,19 +497,18 @@ impl Document {
             let line = before.rsplit('\n').next().unwrap_or_default();
             let field = |byte: usize| self.place().field_at(start_of_text + byte);
             if line.trim().is_empty() {
-                let behind = text.get(end..).unwrap_or_default();
-                let next =
-                    behind.lines().map(str::trim_start).find(|it| !it.is_empty() && !it.starts_with('#'));
+                let mut behind = text.get(end..).unwrap_or_default().lines().map(str::trim_start);
+                let next = behind.find(|it| !it.is_empty() && !it.starts_with('#'));
                 let holder = next.map(|next| field(offset_in(text, next))).and_then(|it| it.parent());
                 open.insert(any_field(&holder.unwrap_or_else(Pointer::root)));
             } else {
-                values.push((field(before.trim_end().len().saturating_sub(1)), comment, is_token));
+                let at =
+                    if line.trim_matches([' ', '-']).is_empty() { end } else { before.trim_end().len() - 1 };
+                values.push((field(at), comment, is_token));
             }
         }
         for (pointer, comment, is_token) in values {
-            let is_one = |value: &Value| {
-                if is_token { value.is_null() } else { !value.is_object() && !value.is_array() }
-            };
+            let is_one = |it: &Value| it.is_null() || !is_token && !it.is_object() && !it.is_array();
             if self.value().pointer(pointer.as_str()).is_some_and(is_one) {
                 self.set(&pointer, comment.into());
             }
@@ -516,10 +517,13 @@ impl Document {
     }
 }
 
-/// The text of an object to the end of its last line: the comment of the last value stands behind the object.
+/// The text of an object, and the comment behind it: that of its last value. No more of the line, on which there may be ten
+/// thousand others.
 pub fn lines_of(source: &Source, Span { start, end, .. }: Span) -> &str {
-    let behind = source.text().get(end..).unwrap_or_default();
-    source.text().get(start..end + behind.lines().next().unwrap_or_default().len()).unwrap_or_default()
+    let behind = source.text().get(end..).unwrap_or_default().trim_start_matches([' ', '\t']);
+    let comment = behind.strip_prefix('#').and_then(|it| it.lines().next());
+    let end = comment.map_or(end, |it| offset_in(source.text(), it) + it.len());
+    source.text().get(start..end).unwrap_or_default()
 }
 
 /// The first byte in a text of a part of it.
@@ -738,6 +742,40 @@ mod tests {
             let later = document.fill_in(&|_: &str| Given::Value("b"), false);
             assert_eq!(later.count + later.known.len(), expected, "{at} {text}");
         }
+    }
+
+    #[test]
+    fn comments_say_the_values_of_items() {
+        let text = "a:\n- #@ x\n- b\n- - #{C}#\n  - d\n- \n";
+        let mut document = read(text);
+        document.fill_in(&|_: &str| Given::Nothing, false);
+        assert_eq!(document.value().get("a"), Some(&json!(["#@ x", "b", ["#{C}#", "d"], null])));
+        let list = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: A\n  a: #@ x\n  b:\n    c: 1 #@ y\n- kind: B\n  apiVersion: v1\n  d: #@ z\n";
+        let source = Arc::new(Source::new("list", list));
+        let mut items: Vec<Document> = parse(&source).documents;
+        for item in &mut items {
+            item.fill_in(&|_: &str| Given::Nothing, false);
+        }
+        let values: Vec<&Value> = items.iter().map(Document::value).collect();
+        assert_eq!(
+            values,
+            [
+                &json!({"apiVersion": "v1", "kind": "A", "a": "#@ x", "b": {"c": "#@ y"}}),
+                &json!({"apiVersion": "v1", "kind": "B", "d": "#@ z"})
+            ]
+        );
+    }
+
+    /// Ten thousand objects on one line are each looked at once.
+    #[test]
+    fn the_text_of_an_object_holds_no_other() {
+        let source = Arc::new(Source::new(
+            "list",
+            "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: A} , {apiVersion: v1, kind: B} # b\n]}",
+        ));
+        let items = parse(&source).documents;
+        let texts: Vec<&str> = items.iter().map(|it| lines_of(&source, it.span())).collect();
+        assert_eq!(texts, ["{apiVersion: v1, kind: A}", "{apiVersion: v1, kind: B} # b"]);
     }
 
     #[test]
