@@ -22,6 +22,8 @@ pub struct Spelling {
     pub help: Option<&'static str>,
     /// Whether another release has the field: nothing is wrong with it.
     pub is_of_other_release: bool,
+    /// The field beside it that such a release does not ask for where this one is.
+    pub instead_of: Option<&'static str>,
 }
 
 type Table = Map<String, Value>;
@@ -63,11 +65,11 @@ fn below(table: &'static Table, of_kind: &Value, field: &str) -> Option<Spelling
 /// A row, of which paths begin at `holder`.
 fn read(row: &'static Value, holder: &str) -> Option<Spelling> {
     let part = |key| row.get(key).and_then(Value::as_str);
-    let note = part("note");
+    let [note, help, instead_of] = ["note", "help", "instead_of"].map(part);
     let text = row.as_str().or(note).or_else(|| part("say"))?;
     let is_field = !text.contains(' ');
     let meant = if is_field && !holder.is_empty() { format!("{holder}.{text}") } else { text.to_owned() };
-    Some(Spelling { meant, is_field, help: part("help"), is_of_other_release: note.is_some() })
+    Some(Spelling { meant, is_field, help, is_of_other_release: note.is_some(), instead_of })
 }
 
 /// The part of a definition at a path, if it has one; list elements are `[]`.

@@ -50,6 +50,14 @@ pub(super) fn findings(
     findings
 }
 
+/// The fields that may be missing, for another release, beside those which only it has.
+pub(super) fn waived(family: &Family, kind: &Kind, object: &Document<'_>) -> Vec<Pointer> {
+    let unknown = object.unknown_fields().iter().map(|field| &field.pointer);
+    let beside =
+        |field: &Pointer| Some(field.parent()?.key(spelling(family, kind, &path(field))?.instead_of?));
+    unknown.filter_map(beside).collect()
+}
+
 /// The definition in words.
 fn source(family: &Family, of: Definition<'_>) -> String {
     if of.is_given {
