@@ -169,7 +169,7 @@ fn healthy(fixture: &Fixture) -> Result<()> {
     ensure!(help.contains("`memgate pause -n NAMESPACE --for 1h --reason TEXT`"), "{first}");
     target.run_replicas(cluster)?;
     let diagnosis = target.doctor(cluster, &[])?;
-    for id in ["service", "endpoints", "deployment", "replicas", "ca-bundle", "apiserver", "platforms"] {
+    for id in ["service", "endpoints", "deployment", "replicas", "ca-bundle", "platforms"] {
         let others = diagnosis.checks().find(|check| check["id"] == id && check["status"] != "ok");
         ensure!(others.is_none(), "{others:?}");
         ensure!(diagnosis.checks().any(|check| check["id"] == id), "nothing is said about {id}");

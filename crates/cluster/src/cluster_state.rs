@@ -63,8 +63,6 @@ pub struct Installation {
     pub name: String,
     /// The time by the apiserver's clock, in seconds since 1970.
     pub apiserver_time: Option<i64>,
-    /// The version of the apiserver: major, minor.
-    pub version: Fetched<(u32, u32)>,
     /// What the apiserver serves.
     pub served: Fetched<ServedResources>,
     /// Every configuration of mutating webhooks.

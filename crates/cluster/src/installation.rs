@@ -8,7 +8,6 @@ use futures::future::{join, join_all, join3, join4};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Client;
 use kube::api::ListParams;
-use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::cluster_state::{Fetched, Installation, Labels, ServedResources, labels};
@@ -61,7 +60,6 @@ pub async fn installation(
     let mut installation = Installation {
         namespace: namespace.to_owned(),
         apiserver_time: version.time,
-        version: parse_version(&version.body).map_or(Fetched::Absent, Fetched::Found),
         mutating: configurations.0,
         validating: configurations.1,
         service: workload.0,
@@ -102,12 +100,9 @@ fn own_name(found: &Installation) -> String {
 /// The version of the apiserver, unless it does not answer soon.
 pub async fn apiserver_version(client: &Client) -> Option<(u32, u32)> {
     let answer = timeout(VERSION_TIMEOUT, send(client, Method::GET, "/version", None)).await;
-    parse_version(&answer.ok()?.ok()?.body)
-}
-
-fn parse_version(body: &Value) -> Option<(u32, u32)> {
+    let answer = answer.ok()?.ok()?;
     let number = |field: &str| -> Option<u32> {
-        let text = body.get(field)?.as_str()?;
+        let text = answer.body.get(field)?.as_str()?;
         text.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().ok()
     };
     number("major").zip(number("minor"))

@@ -51,10 +51,6 @@ pub fn objects(plan: &InstallPlan) -> Objects {
     objects
 }
 
-/// The first Kubernetes, major and minor, whose apiserver accepts an installation: it has ValidatingAdmissionPolicy and
-/// match conditions of webhooks as `v1`.
-pub const MIN_KUBERNETES: (u32, u32) = (1, 30);
-
 /// Renders the parts of a plan as a stream of YAML documents.
 ///
 /// # Errors

@@ -1,36 +1,18 @@
-//! The version of the apiserver, and the kinds of the platforms that it serves.
+//! The kinds of the platforms that the apiserver serves.
 
 use std::collections::BTreeSet;
 
 use crate::cluster_state::{Fetched, Installation, ServedResources};
 use crate::doctor::check::{Check, abbreviated};
-use memgate_install::MIN_KUBERNETES;
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
 
 /// Whether the cluster has what memgate needs for these families.
 pub fn checks(found: &Installation, families: &[&'static Family]) -> Vec<Check> {
-    let mut checks = vec![version(&found.version)];
     match &found.served {
-        Fetched::Found(served) => checks.extend(families.iter().map(|family| platform(family, served))),
-        Fetched::Absent => {}
-        Fetched::Unknown(why) => checks.push(Check::unknown("platforms", "", why.clone())),
-    }
-    checks
-}
-
-fn version(version: &Fetched<(u32, u32)>) -> Check {
-    const ID: &str = "apiserver";
-    match version {
-        Fetched::Found(version) if *version < MIN_KUBERNETES => {
-            let ((major, minor), (first_major, first_minor)) = (*version, MIN_KUBERNETES);
-            let lack = "has no ValidatingAdmissionPolicy (v1): nothing guards memgate's own account";
-            Check::fail(ID, "", format!("Kubernetes {major}.{minor} {lack}"))
-                .help(format!("update to {first_major}.{first_minor} or later"))
-        }
-        Fetched::Found((major, minor)) => Check::ok(ID, "", format!("Kubernetes {major}.{minor}")),
-        Fetched::Absent => Check::unknown(ID, "", "the apiserver does not report its version"),
-        Fetched::Unknown(why) => Check::unknown(ID, "", why.clone()),
+        Fetched::Found(served) => families.iter().map(|family| platform(family, served)).collect(),
+        Fetched::Absent => Vec::new(),
+        Fetched::Unknown(why) => vec![Check::unknown("platforms", "", why.clone())],
     }
 }
 
@@ -81,12 +63,8 @@ mod tests {
         Fetched::Found(served)
     }
 
-    fn checks_of(version: (u32, u32), rows: &[(&str, &str, &str)]) -> Vec<(CheckStatus, String)> {
-        let found = Installation {
-            version: Fetched::Found(version),
-            served: served(rows),
-            ..Installation::default()
-        };
+    fn checks_of(rows: &[(&str, &str, &str)]) -> Vec<(CheckStatus, String)> {
+        let found = Installation { served: served(rows), ..Installation::default() };
         checks(&found, &[&memgate_platforms::orloj::FAMILY])
             .into_iter()
             .map(|check| (check.status, check.message))
@@ -94,23 +72,13 @@ mod tests {
     }
 
     #[test]
-    fn asks_for_admission_policies() {
-        for good in [(1, 30), (1, 36), (2, 0)] {
-            let said = format!("Kubernetes {}.{}", good.0, good.1);
-            assert_eq!(checks_of(good, &[])[0], (CheckStatus::Ok, said));
-        }
-        let (status, said) = &checks_of((1, 29), &[])[0];
-        assert!(*status == CheckStatus::Fail && said.contains("no ValidatingAdmissionPolicy"), "{said}");
-    }
-
-    #[test]
     fn reports_platforms_that_are_there_and_those_in_other_versions() {
-        let (status, text) = &checks_of((1, 36), &[])[1];
+        let (status, text) = &checks_of(&[])[0];
         assert!(*status == CheckStatus::Ok && text.starts_with("not installed"), "{text}");
         let (status, text) =
-            &checks_of((1, 36), &[("orloj.dev", "v1", "memories"), ("orloj.dev", "v2", "memories")])[1];
+            &checks_of(&[("orloj.dev", "v1", "memories"), ("orloj.dev", "v2", "memories")])[0];
         assert!(*status == CheckStatus::Ok && text == "installed: memories.orloj.dev", "{text}");
-        let (status, text) = &checks_of((1, 36), &[("orloj.dev", "v2", "memories")])[1];
+        let (status, text) = &checks_of(&[("orloj.dev", "v2", "memories")])[0];
         assert!(
             *status == CheckStatus::Fail && text.contains("memories.orloj.dev in v2 and not in v1"),
             "{text}"
