@@ -13,7 +13,7 @@ use crate::policy::policy;
 use crate::styles::objects;
 
 /// Keys as their services give them out. None could be a name, or it has a form that is known.
-const KEYS: [(&str, &str); 24] = [
+const KEYS: [(&str, &str); 26] = [
     ("OpenAI, of a project", "sk-proj-x1Yt8Qm0aBcD3eFgH4iJkL5mNoP6qRsT7uVwX8yZa9Bc0De1Fg2"),
     ("OpenAI", "sk-7Hq2mV9xT4bK8nR1cW5zL3pD6fJ0sGyA2eUoIiQvBtNhMxCk"),
     ("OpenAI, in lower case", "sk-a1b2c3d4e5f6a7b8c9d0e1f2"),
@@ -34,6 +34,8 @@ const KEYS: [(&str, &str); 24] = [
     ("Voyage", "pa-Xk3Jt9Wq2Zr7Lm4Nb8Vc1Hd6Gf5Sy0Ta-E2uI4oP6xRk"),
     ("Cohere", "Qx7Lm2Vb9Kt4Rw8Zn1Hc6Jd3Fg5Sy0PaTeUiOoXk"),
     ("Azure", "4fKq8Zx1Wv7Lm3Nb9Rt2Yc6Hd5Gj0SpAeUiOxTrQwBn8Mk2Lz7Vf4Dc1Js6Hg3PyXt9Ra5EoUiQACYeBjFXJ3"),
+    ("Neon", "npg_KmmQvTfQaBU8"),
+    ("a password for an app", "abcd efgh ijkl mnop"),
     ("Databricks", "dapi0a1b2c3d4e5f60718293a4b5c6d7e8f9"),
     ("Databricks, of a region", "dapi0a1b2c3d4e5f60718293a4b5c6d7e8f9-2"),
     ("Stripe", "sk_live_51HqLyjWDarjtT1zdp7dcA9bC"),

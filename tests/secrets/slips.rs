@@ -24,13 +24,15 @@ const SLIPS: [(&str, &str); 11] = [
 ];
 
 /// Texts that are no slip: no name is meant by them, or a longer one than a person mistypes.
-const OTHERS: [&str; 7] = [
+const OTHERS: [&str; 8] = [
     "team/notes?",
     "notes!",
     "_notes",
     "notes,redis",
     "nötes",
     "-notes-",
+    // As programs propose passwords.
+    "rimhyq-Xawcog-6kyxpi",
     "Notes_of_the_team_that_has_a_name_of_46_letters",
 ];
 

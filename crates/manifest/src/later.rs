@@ -188,7 +188,7 @@ fn parts(text: &str) -> Vec<Range<usize>> {
 }
 
 /// A text with a letter in place of each of its parts that a later step fills in, if there are such.
-pub(crate) fn with_word(text: &str) -> Option<String> {
+pub fn with_word(text: &str) -> Option<String> {
     let (mut rest, parts) = (text.to_owned(), parts(text));
     parts.iter().rev().for_each(|part| rest.replace_range(part.clone(), "x"));
     (!parts.is_empty()).then_some(rest)
@@ -219,7 +219,7 @@ pub fn filled_with(text: &str, [any, host, scheme]: [&str; 3]) -> Option<String>
             end += 1;
             continue;
         }
-        if filled.ends_with('=') {
+        if filled.ends_with('=') && (behind.is_empty() || behind.starts_with([' ', '&', '#'])) {
             // Not even the name of the parameter stays: a reader could take what follows for its value.
             filled.truncate(filled.rfind([' ', '?', '&']).map_or(0, |before| before + 1));
             continue;
@@ -557,7 +557,7 @@ impl Search {
     }
 
     /// Finds those below `path`, whose pointer has about `length` bytes, in document order. The recursion is bounded: a
-    /// value is at most [`MAX_DEPTH`](crate::outline::MAX_DEPTH) levels deep.
+    /// value is at most [`MAX_DEPTH`] levels deep.
     fn below(&mut self, value: &Value, path: Path<'_>, length: usize) {
         match value {
             Value::String(text) if self.marks.are_in(text) || self.is_flux && text.contains(ESCAPED) => {

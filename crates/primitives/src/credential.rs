@@ -45,10 +45,10 @@ const MIN_AUTH_CHARS: usize = 8;
 /// their shape ([`is_key_word`]), or stand where only a name may ([`crate::plain_text::shown_name`]). Sources: the
 /// documentation of OpenAI and Anthropic, Stripe, GitHub, GitLab, Hugging Face, Pinecone, AWS, Google Cloud, Slack, Azure,
 /// Databricks and Docker.
-const KNOWN_KEYS: [&str; 29] = [
+const KNOWN_KEYS: [&str; 30] = [
     "sk-", "sk_live_", "sk_test_", "rk_live_", "rk_test_", "npm_", "jina_", "tvly-", "glpat-", "hf_",
     "pcsk_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "AKIA", "ASIA", "AIza", "xoxa-", "xoxb-",
-    "xoxp-", "xoxr-", "xoxs-", "eyJ", "AccountKey=", "dapi", "dckr_pat_",
+    "xoxp-", "xoxr-", "xoxs-", "eyJ", "AccountKey=", "dapi", "dckr_pat_", "npg_",
 ];
 
 /// The first bytes of these, and the second ones, each as a bit: one look at a byte tells whether a key may begin there.
@@ -494,7 +494,7 @@ fn keys_of_known_forms(text: &str) -> Vec<Range<usize>> {
         let form = forms.find(|(start, not_before)| here >= **not_before && rest.starts_with(**start));
         let Some((start, not_before)) = form else { continue };
         // Words end like these.
-        if matches!(*start, "sk-" | "eyJ" | "hf_" | "dapi" | "npm_" | "jina_" | "tvly-")
+        if matches!(*start, "sk-" | "eyJ" | "hf_" | "dapi" | "npm_" | "npg_" | "jina_" | "tvly-")
             && !begins_word(bytes, here)
         {
             continue;

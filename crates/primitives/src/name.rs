@@ -34,7 +34,10 @@ pub fn is_dns_label(name: &str) -> bool {
 pub fn meant_name(text: &str) -> Option<String> {
     /// Most keys of services are longer.
     const MAX_BYTES: usize = 40;
-    let is_other = text.len() > MAX_BYTES || is_dns_subdomain(text);
+    // Programs that make passwords make groups of letters.
+    let groups: Vec<usize> = text.split(['-', '_', ' ']).map(str::len).collect();
+    let is_made = groups.len() > 2 && groups.iter().all(|it| *it > 3 && groups.first() == Some(it));
+    let is_other = text.len() > MAX_BYTES || is_made || is_dns_subdomain(text);
     let meant = text.trim_matches(' ').to_ascii_lowercase().replace(['_', ' '], "-");
     // People rarely write capitals and several digits in a long name; licences and identifiers have them.
     let is_mixed = text.bytes().any(|b| b.is_ascii_uppercase())

@@ -63,7 +63,7 @@ use crate::report::changes::Change;
 use crate::report::fingerprint::Fingerprint;
 use crate::report::map::MemoryMap;
 use crate::report::table::Table;
-use memgate_manifest::later::is_marked;
+use memgate_manifest::later::{is_marked, with_word};
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Cause, Code, Finding, Relation, Severity};
 use memgate_model::policy_rule::{AtAdmission, PolicyStatus};
@@ -577,9 +577,10 @@ impl ObjectRef {
     pub fn shown(&self) -> [Cow<'_, str>; 3] {
         fn shown(name: &str) -> Cow<'_, str> {
             let start = name.trim_end_matches(['-', '.']);
-            let could_be =
-                matches!(shown_name(start), Cow::Borrowed(_)) || is_marked(name) && !name.starts_with("ENC[");
-            if could_be { name.into() } else { shown_name(name) }
+            let could_be = |text: &str| matches!(shown_name(text), Cow::Borrowed(_));
+            let is_later = is_marked(name) && !name.starts_with("ENC[");
+            let is_shown = could_be(start) || is_later && with_word(name).is_none_or(|it| could_be(&it));
+            if is_shown { name.into() } else { shown_name(name) }
         }
         [shown_key(&self.kind), shown(&self.namespace), shown(&self.name)]
     }

@@ -78,16 +78,17 @@ struct FieldPlace {
     value: usize,
 }
 
-/// The first field of a credential on a line.
+/// The first field of a credential on a line, also without its colon.
 fn field(line: &str) -> Option<FieldPlace> {
-    line.match_indices(':').find_map(|(colon, _)| {
+    line.match_indices([':', ' ', ',']).find_map(|(colon, _)| {
         let before = line.get(..colon)?.trim_end().trim_end_matches(['"', '\'', '\\']);
         let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         let key = before.trim_end_matches(part).len();
         let name = before.get(key..)?;
         let behind = line.get(colon + 1..)?;
         let value = line.len() - behind.trim_start_matches([' ', '"', '\'']).len();
-        (FIELDS.contains(&name) || is_credential_name(name)).then_some(FieldPlace { key, value })
+        let is_one = FIELDS.contains(&name) || is_credential_name(name) && !name.starts_with("--");
+        is_one.then_some(FieldPlace { key, value })
     })
 }
 
@@ -119,6 +120,10 @@ mod tests {
             ("{name: x, value: \"a\n  b\n", "{name: x, value: \"*\n  *\n"),
             ("- password: |\n    x\n   y\n- a: [\n", "- password: *\n    *\n   *\n- a: [\n"),
             ("{\"token\": \"x\n", "{\"token\": \"*\n"),
+            ("  password x\n", "  password *\n"),
+            ("  \"apiKey\"  x\n", "  \"apiKey\"  *\n"),
+            ("  - name: DB_PASSWORD\n    value x\n", "  - name: DB_PASSWORD\n    value *\n"),
+            ("a: [password, x\n", "a: [password, *\n"),
             ("a: http://u: p@h\n", "a:**************\n"),
             ("a: [--token, x\n", "a: [--token***\n"),
             ("stringData:\n  a: -----BEGIN\nx/y==\n", "stringData:\n  *************\n*****\n"),
