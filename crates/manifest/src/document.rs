@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::error::{Error, SyntaxError};
-use crate::outline::{NodeId, Outline, Part, PartForm};
+use crate::outline::{Form, NodeId, NodeKind, Outline, Part, PartForm};
 use crate::place::{DocumentPlace, Outlines};
 use crate::source::{Location, Source, Span};
 use crate::value::ValueReader;
@@ -193,13 +193,16 @@ impl Iterator for PartReader {
             part = Part::new(part.start(), part.bytes().end, PartForm::Json);
         }
         let outline = self.outlines.read(part, self.errors);
-        self.errors += outline.roots.iter().filter(|root| root.is_err()).count();
+        let errors = outline.roots.iter().filter(|root| root.is_err()).count();
+        self.errors += errors;
+        // What stands before an error may be a part of what was meant, unless braces say where it ends.
+        let is_torn = |root| errors > 0 && matches!(outline.node(root).kind, NodeKind::Map(Form::Block, _));
         let mut documents = Vec::new();
         for value in root_values(&self.outlines.source, &outline, &mut self.repeated) {
             let index = self.index;
             self.index += 1;
             match value {
-                Ok((_, Value::Null)) => {}
+                Ok((root, value)) if value.is_null() || is_torn(root) => {}
                 Ok((root, value)) => {
                     let place = DocumentPlace::new(&self.outlines, part, &outline, root, index).into();
                     documents.push(Ok(Document { place, value }));
