@@ -36,7 +36,7 @@ use memgate_model::reason::Reason;
 use memgate_model::request::{Occasion, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::workload;
-use memgate_platforms::common::{self, OBJECT_REPEATED, VALUE_UNKNOWN};
+use memgate_platforms::common::{self, OBJECT_REPEATED, STATE_UNREADABLE, VALUE_UNKNOWN};
 use memgate_policy::codes;
 use memgate_policy::counts::RuleCounts;
 use memgate_policy::leftover::Used;
@@ -184,6 +184,9 @@ enum Judged {
 /// Adds the notices about objects that a decision has read or looked for.
 fn note_of_read(inputs: &mut Inputs, all: &[Decided], snapshot: &Snapshot) {
     let of_read = std::mem::take(&mut inputs.of_read);
+    if all.is_empty() {
+        inputs.notices.retain(|notice| notice.finding.code != &STATE_UNREADABLE);
+    }
     if of_read.is_empty() {
         return;
     }
@@ -566,7 +569,10 @@ fn decide(
     let (object, admitted) = (undecided.into_object(), Arc::new(admitted));
     let mut decided = Decided { object, admitted, unknown, of_form, is_judged: true, users: None };
     let decision = &decided.admitted.decision;
-    let is_judged = !decision.families.is_empty() || !decision.policies.is_empty();
+    // Nor is it known whether it opts out.
+    let is_label = |it: &Pointer| it.as_str().ends_with("/labels/memgate.dev~1inject");
+    let is_later = decided.object.later.as_ref().is_some_and(|later| later.unknown.iter().any(is_label));
+    let is_judged = is_later || !decision.families.is_empty() || !decision.policies.is_empty();
     decided.is_judged = is_judged || decision.reason == Reason::Valid || !decided.allowed();
     Ok(decided)
 }

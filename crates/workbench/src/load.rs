@@ -378,8 +378,9 @@ impl<'p> Loading<'p> {
         let is_template = is_template(source);
         if is_template {
             let is_stdin = plan.open.iter().any(|file| file.text.is_none()) && plan.is_open(source.name());
-            pass_over_template(source, is_given && is_named || is_stdin, &mut self.inputs);
-            self.inputs.passed_over.push(PassedOver::template(source));
+            if pass_over_template(source, is_given && is_named || is_stdin, &mut self.inputs) {
+                self.inputs.passed_over.push(PassedOver::template(source));
+            }
         }
         let mut is_manifest = is_given && !is_template;
         for mut parsed in parts {
@@ -614,15 +615,17 @@ fn unreadable(rendered: &Rendered, error: &InputError) -> InputError {
     )
 }
 
-/// Notes a text that is not read: a program makes objects of it.
-fn pass_over_template(source: &Source, is_named: bool, inputs: &mut Inputs) {
+/// Notes a text that is not read: a program makes objects of it. Returns whether that may be ours.
+fn pass_over_template(source: &Source, is_named: bool, inputs: &mut Inputs) -> bool {
     let help =
         if is_named { "; to check what it becomes: helm template CHART | memgate check -" } else { "" };
     let name = source.name();
-    if is_named || Ours::new(&inputs.snapshot.settings).is_in(source.text()) {
+    let is_told = is_named || Ours::new(&inputs.snapshot.settings).is_in(source.text());
+    if is_told {
         inputs.skipped.push(format!("{name} (a template; only documents without such lines are read{help})"));
     }
     add_anything(&mut inputs.snapshot, None);
+    is_told
 }
 
 /// Whether a text is a template: it cannot be read, at a line which a program fills in, or right behind one.

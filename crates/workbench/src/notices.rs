@@ -98,8 +98,8 @@ impl Notices {
         let (value, source) = (document.value(), document.source());
         let is_list = reason.starts_with("is a List");
         // Other formats with kinds have other fields.
-        let is_own =
-            |key: &str| ["kind", "metadata", "spec", "status"].contains(&key) || key.starts_with("api");
+        let own = ["kind", "metadata", "spec", "status"];
+        let is_own = |key: &str| own.contains(&key) || key.to_ascii_lowercase().starts_with("api");
         let has_body = value.as_object().is_some_and(|it| it.len() > 1 && it.keys().all(|key| is_own(key)));
         let is_ours = if is_list {
             Ours::new(settings).is_in(source.slice(document.span()))
@@ -194,7 +194,10 @@ impl Notices {
                 let object_ref = object_ref.clone();
                 self.made.push(Notice { object_ref, ..Notice::new(document.source(), span, finding) });
             }
-        } else if let Some(finding) = misspelt(document.api_version(), kind, has_items) {
+        } else if let Some(finding) = misspelt(document.api_version(), kind, has_items)
+            && (is_likely_ours(group, kind)
+                || Ours::new(settings).is_in(document.source().slice(document.span())))
+        {
             let (span, _) = document.locate(&finding.pointer).carets(false);
             let (object_ref, refuses_object) = (object_ref.clone(), finding.is_denial());
             let notice =

@@ -17,6 +17,9 @@ use memgate_schema::{Document, UnknownField};
 /// Up to this many fields of an object are listed where no single one can be meant.
 const FEW_FIELDS: usize = 4;
 
+/// Two fields that are named together are not longer.
+const MAX_TWO_BYTES: usize = 80;
+
 /// What to do about a field of another release.
 const OF_OTHER_RELEASE: &str =
     "memgate judges by the definitions of your release if they are among the inputs (--with)";
@@ -114,8 +117,11 @@ fn from_section<'m>(meant: &'m str, path: &str) -> &'m str {
 /// The end of the message about a field whose name the definition has at another level.
 fn elsewhere(schema: &SchemaNode, path: &str) -> String {
     match at_other_levels(schema, path).as_slice() {
-        [one, other] => format!("; did you mean {} or {}?", quoted_text(one), quoted_text(other)),
-        fields => did_you_mean(fields.first().map(|only| from_section(only, path))),
+        [one, other] if one.len() + other.len() < MAX_TWO_BYTES => {
+            format!("; did you mean {} or {}?", quoted_text(one), quoted_text(other))
+        }
+        [only] => did_you_mean(Some(from_section(only, path))),
+        _ => String::new(),
     }
 }
 

@@ -11,11 +11,12 @@ use memgate_manifest::later::is_filled_in_later;
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, NAMESPACE};
 use memgate_model::makers::Makers;
-use memgate_model::object::Reference;
+use memgate_model::object::{DEFAULT_NAMESPACE, Reference};
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
 use memgate_model::tree::Tree;
 use memgate_model::workload;
+use memgate_primitives::plain_text::{cut, quoted, shown_key};
 use serde_json::Value;
 
 /// Words that begin in a key of an annotation which lets a controller copy an object elsewhere.
@@ -48,8 +49,13 @@ pub fn add_maker(makers: &mut Makers, settings: &Settings, value: &Value) -> boo
     if kind.contains("namespace") {
         others.push(name);
     }
-    makers.add((namespace, name), &format!("{kind} \"{name}\""), (&says, &others));
+    makers.add((namespace, name), &title(kind, name), (&says, &others));
     true
+}
+
+/// A maker in messages.
+fn title(kind: &str, name: &str) -> String {
+    format!("{} {}", cut(&shown_key(kind), 63), quoted(name))
 }
 
 /// Whether a group is neither built in, nor that of a platform, nor memgate's own.
@@ -67,7 +73,8 @@ fn is_of_others(settings: &Settings, group: &str) -> bool {
 /// its copies, in a Namespace what it inherits. Pods and workloads only read.
 fn add_annotated(makers: &mut Makers, kind: &str, value: &Value) {
     let (is_namespace, name) = (kind == NAMESPACE.kind, text(value, "/metadata/name"));
-    let namespace = if is_namespace { name } else { text(value, "/metadata/namespace") };
+    let own = || installers::given(value, "/metadata/namespace").unwrap_or(DEFAULT_NAMESPACE);
+    let namespace = if is_namespace { name } else { own() };
     let all = ["/metadata/annotations", "/metadata/labels"].into_iter().take(1 + usize::from(is_namespace));
     let maps = all.filter_map(|field| value.pointer(field)?.as_object());
     let is_of_kubernetes =
@@ -77,7 +84,7 @@ fn add_annotated(makers: &mut Makers, kind: &str, value: &Value) {
     if others.is_empty() || namespace.is_empty() || kind == "Pod" {
         return;
     }
-    let title = format!("{kind} \"{name}\"");
+    let title = title(kind, name);
     let texts = |is_meant: &dyn Fn(&str) -> bool| -> Vec<&str> {
         let meant = others.iter().filter(|(key, _)| is_meant(&key.to_ascii_lowercase()));
         meant.filter_map(|(_, value)| value.as_str()).collect()
@@ -91,7 +98,8 @@ fn add_annotated(makers: &mut Makers, kind: &str, value: &Value) {
     if !copies.is_empty() && copies.iter().all(|value| ["", "*", "true"].contains(value)) {
         makers.add_copied((kind, name), &title);
     } else if !copies.is_empty() || !says.is_empty() {
-        makers.add((namespace, ""), &title, (&says, &copies));
+        // What comes into a Secret is not known either.
+        makers.add((namespace, ""), &title, (&[says, vec![name]].concat(), &copies));
     }
 }
 
