@@ -219,7 +219,7 @@ pub fn filled_with(text: &str, [any, host, scheme]: [&str; 3]) -> Option<String>
             end += 1;
             continue;
         }
-        if filled.ends_with('=') && (behind.is_empty() || behind.starts_with([' ', '&', '#'])) {
+        if filled.ends_with('=') && (behind.is_empty() || behind.starts_with([' ', '&', '#', ',', ';'])) {
             // Not even the name of the parameter stays: a reader could take what follows for its value.
             filled.truncate(filled.rfind([' ', '?', '&']).map_or(0, |before| before + 1));
             continue;
@@ -665,6 +665,8 @@ mod tests {
             ("in-${X}", None),
             ("http://a", None),
             ("http://a/${b", None),
+            ("h:6379,password=${p},ssl=True", Some(",ssl=True")),
+            ("password=${p}q", Some("password=wq")),
         ] {
             assert_eq!(filled_with(text, ["w", "w", "s"]).as_deref(), expected, "{text}");
         }

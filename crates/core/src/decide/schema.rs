@@ -102,8 +102,8 @@ fn compare(
     });
     let mut violations = Violations::new(budget);
     memgate_schema::check_metadata(&object, new, old, &mut violations);
-    // An unknown value does not break a rule, and other rules are judged in spite of it.
     let waived = if is_given { Vec::new() } else { unknown_fields::waived(family, kind, &object) };
+    // An unknown value does not break a rule, and other rules are judged in spite of it.
     let is_known = |it: &SchemaViolation<'_>| !later::violates(request, it) && !waived.contains(&it.pointer);
     violations.retain(is_known);
     let of_metadata = violations.len();
