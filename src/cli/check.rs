@@ -168,11 +168,14 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let compare = |it: OpenBranch| it.compare(&args.input, &project, &mut run, terminal);
     let compared = branch.map(compare).transpose()?;
     let is_compared = compared.is_some();
-    let mut checked = judged(&run)?;
-    match compared {
-        Some(compared) => compared.apply(&mut checked),
-        None => ignore::apply(&mut checked),
-    }
+    let mut checked = match compared {
+        Some(compared) => compared.judged(&run)?,
+        None => {
+            let mut checked = judged(&run)?;
+            ignore::apply(&mut checked, None);
+            checked
+        }
+    };
     args.fail_on.hide_later(fail_on, &mut checked);
     leave_out(&mut checked, &run.plan.ignored)?;
     // The next run on the main branch would end with it. What is denied now comes before that.
@@ -190,8 +193,10 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     if is_only_broken && fail_on.is_in(&report) {
         status = ExitStatus::Denied;
     }
-    // The process ends now. To free the objects one by one would take a twentieth of the time.
+    // The process ends now. To free the objects one by one would take a twentieth of the time. The folder of the programs
+    // that built goes with the origins.
     drop(report);
+    drop(std::mem::take(&mut checked.inputs.origins));
     std::mem::forget(checked);
     Ok(status)
 }

@@ -241,6 +241,7 @@ impl InputArgs {
         plan.checked = base.paths(&now.checked);
         // Links there may lead to any file of the commit, and to no other.
         plan.within = Some(base.directory().to_owned());
+        plan.is_base = true;
         plan.state = base.state_paths(&plan.state);
         plan.judged_by = now.judged_by.clone();
         plan.builder.clone_from(&now.builder);

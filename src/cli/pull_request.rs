@@ -1,7 +1,6 @@
 //! `--base`: findings that are known already, at the base of a branch.
 
-use std::collections::BTreeMap;
-use std::iter;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -12,18 +11,17 @@ use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
 use memgate_manifest::error::Error;
 use memgate_workbench::base::{self, Base, Commit};
-use memgate_workbench::broken;
-use memgate_workbench::compared::Comparison;
+use memgate_workbench::difference::AtBase;
 use memgate_workbench::errors::input_error;
 use memgate_workbench::ignore;
 use memgate_workbench::judge::Checked;
-use memgate_workbench::judged_by::{AtReference, JudgedBy, Standing};
-use memgate_workbench::load::each_unit;
+use memgate_workbench::judged_by::{AtReference, JudgedBy};
 use memgate_workbench::paths::is_glob;
 use memgate_workbench::plan::Plan;
 use memgate_workbench::report::counted;
-use memgate_workbench::run::{Run, judged};
-use memgate_workbench::suppress::{KnownFindings, known, newly_ignored, suppress};
+use memgate_workbench::run::{Run, compared, judged};
+use memgate_workbench::suppress::{Identity, KnownFindings, Spot, known, suppress};
+use memgate_workbench::unjudged::{Documents, Tree};
 
 /// Why standard input cannot be compared.
 const NOT_STDIN: &str = "--base compares with a commit, and no commit has standard input (-)";
@@ -50,17 +48,26 @@ pub fn open_branch(reference: &str, input: &InputArgs) -> anyhow::Result<OpenBra
 pub struct Compared {
     /// The commit as the user named it.
     reference: String,
+    /// The places at which its comments ignore findings.
+    comments: BTreeSet<Spot>,
     /// The findings where the branch began.
     known: KnownFindings,
+    base: AtBase,
+    /// The files of the branch.
+    tree: Tree,
 }
 
 impl Compared {
-    /// Makes notes of known findings: those that comments ignore, and those of the base.
-    pub fn apply(mut self, checked: &mut Checked) {
-        let identities = ignore::apply_and_identify(checked);
-        checked.inputs.changes.ignored = newly_ignored(checked, &identities, &self.known);
+    /// Judges the branch. Known findings become notes: those that comments ignore, and those of the base.
+    ///
+    /// # Errors
+    /// When standard input is named twice, or a number is out of bounds.
+    pub fn judged(mut self, run: &Run) -> anyhow::Result<Checked> {
+        let mut checked = compared(run, Some((&self.base, &self.tree)))?;
+        let [identities, _] = ignore::apply_and_identify(&mut checked, Some(&self.comments));
         let reason = format!("already in {}", self.reference);
-        suppress(checked, &identities, &mut self.known, &reason);
+        suppress(&mut checked, &identities, &mut self.known, &reason);
+        Ok(checked)
     }
 }
 
@@ -78,64 +85,49 @@ impl OpenBranch {
     ) -> anyhow::Result<Compared> {
         // One reading is enough where both commits are one.
         let is_at_tip = self.branch.is_at_tip();
-        run.plan.judged_by = if is_at_tip {
-            JudgedBy::Kept
-        } else {
-            JudgedBy::Reference(Arc::new(self.standing(input, project, &run.plan, terminal)?))
-        };
-        let occasion = run.occasion;
-        let judge = |plan| {
-            let plan = Plan { comparison: Comparison::Base, ..plan };
+        run.plan.judged_by = JudgedBy::Kept;
+        let read = |plan: Plan, _: &Base| {
+            let occasion = run.occasion;
             Ok(judged(&Run { plan, occasion })?)
         };
-        let (mut checked, base) = self.read(Commit::Start, input, project, &run.plan, judge)?;
-        if is_at_tip {
-            let standings = std::mem::take(&mut checked.compared.standings);
-            run.plan.judged_by = JudgedBy::Reference(Arc::new(self.at_reference(standings, &base)));
+        let at_tip =
+            (!is_at_tip).then(|| self.read(Commit::Named, input, project, &run.plan, read)).transpose()?;
+        let mut comments = Vec::new();
+        if let Some((mut tip, base)) = at_tip {
+            note_base_errors(&tip.inputs.errors, &base, "policies there may not count", terminal);
+            run.plan.judged_by = self.judge(&mut tip, &base);
+            comments = ignore::apply(&mut tip, None);
         }
-        let identities = ignore::apply_and_identify(&mut checked);
-        self.note_start(terminal);
-        note_base_errors(&checked.inputs.errors, &base, "findings there count as new", terminal);
-        drop_missing_paths(&mut run.plan);
-        let known = known(&checked, &identities);
-        let objects = broken::at_base(&mut checked, |file| self.shown(&base, file));
-        run.plan.comparison = Comparison::With(Arc::new(objects));
-        Ok(Compared { reference: self.branch.reference, known })
-    }
-
-    /// The name of a file of the base as the user would write it.
-    fn shown(&self, base: &Base, file: &str) -> String {
-        self.branch.shown(&base.from_root(file)).to_string_lossy().into_owned()
-    }
-
-    /// What objects are judged by at the commit that the user named.
-    ///
-    /// # Errors
-    /// When the files of the commit cannot be read, or the user stops it.
-    fn standing(
-        &self,
-        input: &InputArgs,
-        project: &Project,
-        plan: &Plan,
-        terminal: Terminal,
-    ) -> anyhow::Result<AtReference> {
-        let keep = |plan: Plan| {
-            let plan = Plan { judged_by: JudgedBy::Kept, ..plan };
-            let (first, others) = each_unit(&plan, |it| (it.errors, (it.unit, it.standing)))?;
-            Ok(iter::once(first).chain(others).unzip::<_, _, Vec<_>, BTreeMap<_, _>>())
+        let read = |plan: Plan, base: &Base| {
+            let run = Run { plan, occasion: run.occasion };
+            let start = judged(&run)?;
+            let tree = Tree { root: base.directory().to_owned(), names: base.names().cloned().collect() };
+            let documents = Documents::of(&tree, &run.plan, &start.judged);
+            Ok((start, documents))
         };
-        let ((errors, units), base) = self.read(Commit::Named, input, project, plan, keep)?;
-        let errors: Vec<Error> = errors.into_iter().flatten().collect();
-        note_base_errors(&errors, &base, "policies there may not count", terminal);
-        Ok(self.at_reference(units, &base))
+        let ((mut start, documents), base) = self.read(Commit::Start, input, project, &run.plan, read)?;
+        if is_at_tip {
+            run.plan.judged_by = self.judge(&mut start, &base);
+        }
+        let [identities, ignored] = ignore::apply_and_identify(&mut start, None);
+        comments.extend(ignored.into_iter().filter(|_| is_at_tip));
+        self.note_start(terminal);
+        note_base_errors(&start.inputs.errors, &base, "findings there count as new", terminal);
+        drop_missing_paths(&mut run.plan);
+        let known = known(&start, &identities);
+        let names = self.branch.files(&self.interrupt.stop)?;
+        let tree = Tree { root: self.branch.root().to_owned(), names: names.into() };
+        let comments = comments.iter().map(Identity::spot).collect();
+        let base = AtBase::new(start, documents, base.directory());
+        Ok(Compared { reference: self.branch.reference, comments, known, base, tree })
     }
 
-    /// The same, of what was kept while the files were read.
-    fn at_reference(&self, mut units: BTreeMap<String, Standing>, base: &Base) -> AtReference {
-        for standing in units.values_mut() {
-            standing.name_files(|file| self.shown(base, file));
-        }
-        AtReference { name: self.branch.reference.clone(), units }
+    /// What the branch is judged by, of the commit that the user named.
+    fn judge(&self, tip: &mut Checked, base: &Base) -> JudgedBy {
+        let mut units = std::mem::take(&mut tip.standings);
+        let shown = |file: &str| self.branch.shown(&base.from_root(file)).to_string_lossy().into_owned();
+        units.values_mut().for_each(|standing| standing.name_files(shown));
+        JudgedBy::Reference(Arc::new(AtReference { name: self.branch.reference.clone(), units }))
     }
 
     /// What `read` makes of the files of a plan as they are in a commit.
@@ -145,14 +137,14 @@ impl OpenBranch {
         input: &InputArgs,
         project: &Project,
         plan: &Plan,
-        read: impl FnOnce(Plan) -> anyhow::Result<T>,
+        read: impl FnOnce(Plan, &Base) -> anyhow::Result<T>,
     ) -> anyhow::Result<(T, Base)> {
         anyhow::ensure!(!plan.reads_stdin(), NOT_STDIN);
         let stop = &self.interrupt.stop;
         let directory = tempfile::Builder::new().prefix("memgate-base-").tempdir();
         let directory = directory.context("failed to make a temporary directory for the base")?;
         let base = self.branch.write(commit, plan, directory.path(), stop)?;
-        let result = read(input.base_plan(project, plan, &base, stop)?)?;
+        let result = read(input.base_plan(project, plan, &base, stop)?, &base)?;
         directory.close().context("failed to remove the temporary directory of the base")?;
         anyhow::ensure!(!stop.is_set(), base::Error::Interrupted);
         Ok((result, base))

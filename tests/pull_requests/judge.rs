@@ -411,20 +411,40 @@ fn an_accepted_value_cannot_be_exchanged() {
     }
 }
 
-/// A comment that ignores a finding still counts, and a note says where it is new.
+/// A comment of the branch does not count yet, and a note lists it. One that the commit has counts for whatever stands there.
 #[test]
-fn new_comments_that_ignore_are_listed() {
+fn comments_count_as_in_the_commit() {
     let repository = governed("");
-    let ignored = denied("new").replace("spec:", "# memgate: ignore[arkonis/redis-required] later\nspec:");
-    repository.write("deploy/new.yaml", &ignored);
+    let ignored = |spec: &str| {
+        let comment = "# memgate: ignore[arkonis/redis-required] later\nspec:";
+        denied("new").replace("spec:", comment).replace("{backend: redis}", spec)
+    };
+    repository.write("deploy/new.yaml", &ignored("{backend: redis}"));
     repository.commit();
     let checked = check(&repository, &["deploy"]);
-    assert_eq!(checked.code, Some(0), "{:?} {}", checked.findings, checked.stderr);
-    let note = "ignored by comments that are new in this branch: deploy/new.yaml:5 (arkonis/redis-required)";
+    assert_eq!(checked.code, Some(1), "{:?} {}", checked.findings, checked.stderr);
+    let note = "takes effect after the merge: comment in deploy/new.yaml:4 (arkonis/redis-required)";
     assert!(checked.stderr.contains(note), "{}", checked.stderr);
     repository.git(&["branch", "--force", "main"]);
+    repository.write("deploy/new.yaml", &ignored("{backend: redis, contextWindow: 5}"));
     let checked = check(&repository, &["deploy"]);
-    assert!(!checked.stderr.contains("ignored by"), "{}", checked.stderr);
+    assert!(!tells(&checked, "deploy/new.yaml", "deny [arkonis/redis-required]"), "{:?}", checked.findings);
+    assert!(!checked.stderr.contains("comment in"), "{}", checked.stderr);
+}
+
+/// An exemption that the commit does not have counts after the merge, wherever it stands.
+#[test]
+fn a_new_exemption_does_not_count() {
+    for place in ["policies/more.yaml", "deploy/new.yaml", "zzz/exempt.yaml"] {
+        let repository = governed("");
+        repository.write("deploy/new.yaml", &fleeting("new"));
+        let both = if place == "deploy/new.yaml" { fleeting("new") + "---\n" } else { String::new() };
+        repository.write(place, &(both + &exemption("more", "new")));
+        repository.commit();
+        for flags in [&["."][..], &[".", "--strict"]] {
+            expect_denied(&repository, flags, "MemoryPolicyExemption platform/more (new)", place);
+        }
+    }
 }
 
 /// The last Secret of a namespace that the branch removes is gone, not unknown.

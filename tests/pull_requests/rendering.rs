@@ -154,9 +154,9 @@ fn what_moves_into_a_unit_is_there() {
         &[("chart/Chart.yaml", CHART), ("chart/templates/a.yaml", "kind: {{ .Values.kind }}\n")];
     for (files, flag, expected) in [
         (chart, "--strict", 0),
-        (chart, "--no-render", 0),
+        (chart, "--no-render", 1),
         (overlay, "--strict", 0),
-        (overlay, "--no-render", 0),
+        (overlay, "--no-render", 1),
         (elsewhere, "--strict", 1),
         (elsewhere, "--no-render", 1),
         (others, "--strict", 1),
@@ -199,7 +199,8 @@ fn what_breaks_through_a_kustomization_that_is_rendered_is_denied() {
     repository.commit();
     let checked = repository.check(&["--base", "main", "."]);
     assert_eq!(checked.code, Some(1), "{:?} {}", checked.findings, checked.stderr);
-    let place = "${memory} is \"notez\" in clusters/apps.yaml:6; broken by this branch: it named ArkMemory \"notes\" before";
+    let place =
+        "${memory} is \"notez\" in clusters/apps.yaml:6; broken by this branch: it named another one before";
     assert!(checked.tells("./apps/agent.yaml:4:", place), "{:?}", checked.findings);
 }
 

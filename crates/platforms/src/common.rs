@@ -45,12 +45,12 @@ codes! { "memgate";
     KIND_MISSPELT = "kind-misspelt", NotSupported;
     /// A name that a build follows and that leads nowhere.
     KUSTOMIZATION_INVALID = "kustomization-invalid", Invalid;
+    /// A document that a branch hides from its check.
+    NOT_JUDGED = "not-judged", NotSupported;
     /// A document in a file that is not a Kubernetes object.
     NOT_AN_OBJECT = "not-an-object", Invalid;
     /// An object that occurs twice among the files.
     OBJECT_REPEATED = "object-repeated", Duplicate;
-    /// A reference to an object that a branch renamed, moved or removed.
-    REFERENCE_BROKEN = "reference-broken", NotFound;
     /// A reference to memory that is being deleted.
     REFERENCE_TERMINATING = "reference-terminating", Invalid;
     /// An object of state whose name or namespace cannot be read.

@@ -12,8 +12,7 @@ use std::{env, fs, io};
 use thiserror::Error;
 
 use crate::base::git::Repository;
-use crate::layout::is_marker;
-use crate::paths::{PROJECT_FILE, is_glob, is_manifest, path_from, without_dots};
+use crate::paths::{PROJECT_FILE, path_from, without_dots};
 use crate::plan::Plan;
 use crate::program::Stop;
 
@@ -178,7 +177,7 @@ impl Branch {
         self.tip.commit == self.start.commit
     }
 
-    /// Writes the files of a plan, as a commit has them, into an empty directory.
+    /// Writes the files of a commit, from which those of a plan are read, into an empty directory.
     ///
     /// # Errors
     /// When a path is outside of the repository, git fails, or the user stops it.
@@ -193,17 +192,23 @@ impl Branch {
                 return Err(Error::Outside { path: path.clone() });
             }
         }
-        let all = plan.checked.iter().chain(&plan.state);
-        let filters: Vec<_> = all.filter_map(|path| Some(PathFilter::of(&base.relative(path)?))).collect();
-        // Charts and overlays may refer to any file, and so may links.
-        let is_built = || blobs.keys().any(|name| is_marker(Path::new(name)));
-        let is_read_whole = is_built() || blobs.values().any(|blob| blob.is_link);
-        let is_read =
-            |blob: &&git::Blob| is_read_whole || filters.iter().any(|filter| filter.matches(&blob.name));
-        git::write(blobs.values().filter(is_read).collect(), &base.directory, stop)?;
+        git::write(blobs.values().collect(), &base.directory, stop)?;
         // The directory is the root of a repository: paths in manifests begin there.
         fs::create_dir_all(base.directory.join(".git")).map_err(Error::Write)?;
         Ok(base)
+    }
+
+    /// The paths of the files of the work tree from its root, without those that git ignores.
+    ///
+    /// # Errors
+    /// When git fails, or the user stops it.
+    pub fn files(&self, stop: &Stop) -> Result<Vec<String>, Error> {
+        git::files(&self.root, stop)
+    }
+
+    /// The root of the work tree.
+    pub fn root(&self) -> &Path {
+        &self.root
     }
 
     /// A path of the command line from the root of the work tree; `None` if it is outside.
@@ -254,6 +259,11 @@ impl Base {
         &self.directory
     }
 
+    /// The paths of its files, from its root.
+    pub fn names(&self) -> impl Iterator<Item = &String> {
+        self.names.iter()
+    }
+
     /// The path of a directory of the work tree among the files of the base.
     pub fn directory_of(&self, directory: &Path) -> PathBuf {
         self.directory.join(self.relative(&directory.to_string_lossy()).unwrap_or_default())
@@ -284,10 +294,7 @@ impl Base {
 
     fn path(&self, path: &str) -> Option<String> {
         let relative = self.relative(path)?;
-        let start = fixed_part(&relative);
-        // A link may lead there.
-        let is_there =
-            self.names.iter().any(|name| is_below(name, start)) || self.directory.join(start).exists();
+        let is_there = self.directory.join(fixed_part(&relative)).exists();
         is_there.then(|| self.directory.join(&relative).to_string_lossy().into_owned())
     }
 
@@ -295,32 +302,6 @@ impl Base {
     fn relative(&self, path: &str) -> Option<String> {
         relative(&self.root, &self.working_directory, path)
     }
-}
-
-/// Matches the files that a path names.
-#[derive(Debug)]
-struct PathFilter {
-    start: String,
-    /// Whether the path is a glob, which may name files of any extension.
-    any_extension: bool,
-}
-
-impl PathFilter {
-    /// The filter of a path from the root of the work tree: a file, a directory, or a glob.
-    fn of(relative: &str) -> Self {
-        Self { start: fixed_part(relative).to_owned(), any_extension: is_glob(relative) }
-    }
-
-    /// Whether the path names this file.
-    fn matches(&self, name: &str) -> bool {
-        name == self.start
-            || (is_below(name, &self.start) && (self.any_extension || is_manifest(Path::new(name))))
-    }
-}
-
-/// Whether a file is at or below a path; everything is below the empty one.
-fn is_below(name: &str, path: &str) -> bool {
-    path.is_empty() || name.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The directories of a glob before its first wildcard; of any other path all of it.
@@ -374,22 +355,6 @@ mod tests {
             ("/rx", None),
         ] {
             assert_eq!(relative(root, inside, path).as_deref(), expected, "{path}");
-        }
-    }
-
-    #[test]
-    fn matches_the_files_that_a_path_names() {
-        for (path, name, expected) in [
-            ("", "a/b.yaml", true),
-            ("", "a/b.go", false),
-            ("a", "a/b.json", true),
-            ("a", "ab/b.yaml", false),
-            ("a/b.txt", "a/b.txt", true),
-            ("a/*.txt", "a/b.txt", true),
-            ("a/*.txt", "b/b.txt", false),
-            ("*.txt", "a/b.txt", true),
-        ] {
-            assert_eq!(PathFilter::of(path).matches(name), expected, "{path} {name}");
         }
     }
 }

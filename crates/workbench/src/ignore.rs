@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::judge::Checked;
 use crate::notices::Notice;
 use crate::rules::{change, nearest_code};
-use crate::suppress::{Identity, each, identify};
+use crate::suppress::{Identity, Spot, each, identify};
 use memgate_core::decide::codes;
 use memgate_manifest::comments::{ADDRESS, Comment, comments};
 use memgate_manifest::source::{Source, Span};
@@ -37,19 +37,20 @@ struct Ignore {
     is_used: bool,
 }
 
-/// Turns ignored findings into notes. Returns the identities of all findings before that, in the order of
-/// `each`.
-pub fn apply_and_identify(checked: &mut Checked) -> Vec<Identity> {
+/// Turns ignored findings into notes. Returns the identities of all findings before that, in the order of `each`, and
+/// those that were ignored.
+pub fn apply_and_identify(checked: &mut Checked, counts: Option<&BTreeSet<Spot>>) -> [Vec<Identity>; 2] {
     let mut identities = identify(checked);
     let before = identities.len();
-    apply(checked);
+    let ignored = apply(checked, counts);
     // The findings about comments come last.
     identities.extend(identify(checked).into_iter().skip(before));
-    identities
+    [identities, ignored]
 }
 
-/// Turns ignored findings into notes, and adds the findings about comments to the notices.
-pub fn apply(checked: &mut Checked) {
+/// Turns ignored findings into notes, and adds the findings about comments to the notices. `counts` are the places at which
+/// comments count; `None` stands for all. Returns the findings that were ignored.
+pub fn apply(checked: &mut Checked, counts: Option<&BTreeSet<Spot>>) -> Vec<Identity> {
     let (mut ignores, mut notices) = (Vec::new(), Vec::new());
     let origins = &checked.inputs.origins;
     // What helm and kustomize print repeats comments of the files that it comes from.
@@ -60,15 +61,17 @@ pub fn apply(checked: &mut Checked) {
     for (source, comments) in origins.comments() {
         read(comments, source, &mut ignores, &mut notices);
     }
+    let mut ignored = Vec::new();
     if !ignores.is_empty() {
-        mark(checked, &mut ignores);
+        ignored = mark(checked, &mut ignores, counts);
         notices.extend(unused(checked, &ignores));
     }
     checked.add_notices(notices);
+    ignored
 }
 
-/// Turns each ignored finding into a note.
-fn mark(checked: &mut Checked, ignores: &mut [Ignore]) {
+/// Turns each ignored finding into a note, and returns them. A comment that does not count yet is listed.
+fn mark(checked: &mut Checked, ignores: &mut [Ignore], counts: Option<&BTreeSet<Spot>>) -> Vec<Identity> {
     let mut by_place: BTreeMap<(*const Source, usize, &str), Vec<&mut Ignore>> = BTreeMap::new();
     for ignore in ignores.iter_mut() {
         if let Some(line) = ignore.line {
@@ -76,6 +79,7 @@ fn mark(checked: &mut Checked, ignores: &mut [Ignore]) {
         }
     }
     let sources: BTreeSet<*const Source> = by_place.keys().map(|(source, ..)| *source).collect();
+    let (mut ignored, mut later) = (Vec::new(), BTreeSet::new());
     each(checked, |place, finding| {
         let source = Arc::as_ptr(place.source);
         if !sources.contains(&source) {
@@ -84,7 +88,14 @@ fn mark(checked: &mut Checked, ignores: &mut [Ignore]) {
         let key = (source, place.span(finding).line, finding.code.name);
         let Some(ignores) = by_place.get_mut(&key) else { return };
         let Some(first) = ignores.first() else { return };
-        change(finding, Severity::Note, &format!("ignored here: {}", first.reason));
+        let identity = place.identity(finding);
+        if counts.is_none_or(|counts| counts.contains(&identity.spot())) {
+            change(finding, Severity::Note, &format!("ignored here: {}", first.reason));
+            ignored.push(identity);
+        } else {
+            let (file, line) = (place.source.name(), first.span.line);
+            later.insert(format!("comment in {file}:{line} ({})", finding.code.name));
+        }
         // All of them are marked with the first finding of the line.
         if !first.is_used {
             for ignore in ignores.iter_mut() {
@@ -92,6 +103,8 @@ fn mark(checked: &mut Checked, ignores: &mut [Ignore]) {
             }
         }
     });
+    checked.inputs.changes.later.extend(later);
+    ignored
 }
 
 /// A notice for each comment that ignores nothing, unless the family of its code is switched off, or its file has errors:
@@ -233,7 +246,7 @@ mod tests {
     fn applied(text: &str) -> Checked {
         let inputs = load(&Plan::of_text(text)).expect("loads");
         let mut checked = check(inputs, Occasion::default());
-        apply(&mut checked);
+        apply(&mut checked, None);
         checked
     }
 

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::assignments::Assignment;
-use crate::compared::Target;
 use crate::judged_by::{Changes, Standing};
 use crate::neighbours::Neighbours;
 use crate::notices::Notice;
@@ -40,8 +39,6 @@ pub struct Inputs {
     pub snapshot: Snapshot,
     /// The objects of the state of which a later step fills in something.
     pub unfilled: Vec<Unfilled>,
-    /// The objects of the state alone, each with its file, if their references are compared.
-    pub(crate) state_objects: BTreeMap<Target, Arc<str>>,
     /// What a Flux Kustomization puts into the objects.
     pub(crate) assignment: Option<Arc<Assignment>>,
     /// The kinds and names of the objects from which Kustomizations read values.
@@ -74,6 +71,8 @@ pub struct Inputs {
     pub empty: Vec<String>,
     /// Files that look like manifests and were not read, each with the reason: `a/.b.yaml (hidden)`.
     pub skipped: Vec<String>,
+    /// How many of them have something of ours and look as if they were to be checked.
+    pub unread: usize,
     /// What may make an object of which nothing else is known.
     pub(crate) makers: BTreeMap<Reference, Arc<str>>,
     /// The units that were not built.
@@ -132,7 +131,6 @@ impl Inputs {
             objects: Vec::new(),
             snapshot,
             unfilled: Vec::new(),
-            state_objects: BTreeMap::new(),
             assignment: None,
             names_read: BTreeSet::new(),
             installers: Vec::new(),
@@ -149,6 +147,7 @@ impl Inputs {
             changes: Changes::default(),
             empty: Vec::new(),
             skipped: Vec::new(),
+            unread: 0,
             makers: BTreeMap::new(),
             not_built: Vec::new(),
             unreached: Vec::new(),

@@ -8,10 +8,11 @@ use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, OnceLock};
 
-use crate::compared::Compared;
 use crate::errors::fault_of;
 use crate::in_order;
 use crate::inputs::{Inputs, Unfilled};
+use crate::judged_by::Standing;
+use crate::judged_documents::JudgedDocuments;
 use crate::notices::{Notice, unused_state};
 use crate::objects::{CheckedObject, UndecidedObject, open_state};
 use crate::ours::Ours;
@@ -69,8 +70,10 @@ pub struct Checked {
     pub rules: Rules,
     /// The map of memory before anything is judged, if it is wanted.
     pub map: Option<MemoryMap>,
-    /// The references that are compared with another commit.
-    pub compared: Compared,
+    /// From what the judged objects come, if that is compared with another commit.
+    pub judged: JudgedDocuments,
+    /// What counts in each unit, if that is kept.
+    pub standings: BTreeMap<String, Standing>,
 }
 
 impl Checked {
@@ -325,7 +328,8 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
         places_of_units,
         rules,
         map: None,
-        compared: Compared::default(),
+        judged: JudgedDocuments::default(),
+        standings: BTreeMap::new(),
     }
 }
 

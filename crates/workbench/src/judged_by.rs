@@ -68,8 +68,8 @@ pub struct Changes {
     pub later: BTreeSet<String>,
     /// What is new, and counts.
     pub new: BTreeSet<String>,
-    /// The findings that its new comments ignore.
-    pub ignored: Vec<String>,
+    /// What it removes.
+    pub removed: BTreeSet<String>,
 }
 
 impl Changes {
@@ -182,6 +182,10 @@ impl Standings {
         }
         if is_given {
             self.changes.later.insert(named(&reference, " (the job gives another one)"));
+            return Counts::Nothing;
+        }
+        if *reference.kind == MEMORY_POLICY_EXEMPTION {
+            self.changes.later.insert(named(&reference, " (new)"));
             return Counts::Nothing;
         }
         self.changes.new.insert(named(&reference, ""));

@@ -88,8 +88,8 @@ pub struct Selector {
     pub kind: Option<String>,
     /// The name.
     pub name: Option<String>,
-    /// Whether it selects by anything else.
-    pub is_narrower: bool,
+    /// By what else it selects.
+    pub others: Vec<(&'static str, String)>,
 }
 
 impl Selector {
@@ -97,8 +97,8 @@ impl Selector {
     pub(crate) fn of(value: &Value) -> Self {
         let field = |name| text(value, name).filter(|text| !text.is_empty());
         let others = ["group", "version", "apiVersion", "namespace", "labelSelector", "annotationSelector"];
-        let is_narrower = others.iter().any(|name| field(name).is_some());
-        Self { kind: field("kind"), name: field("name"), is_narrower }
+        let others = others.into_iter().filter_map(|name| Some((name, field(name)?))).collect();
+        Self { kind: field("kind"), name: field("name"), others }
     }
 }
 

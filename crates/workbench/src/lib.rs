@@ -26,8 +26,8 @@ mod tools;
 pub mod ignored_codes;
 
 mod assignments;
-pub mod compared;
 pub mod judged_by;
+mod judged_documents;
 mod made_elsewhere;
 mod names;
 mod neighbours;
@@ -64,11 +64,10 @@ pub mod judge;
 pub mod place;
 pub mod trace;
 
-mod references;
-
-pub mod broken;
+pub mod difference;
 pub mod ignore;
 pub mod suppress;
+pub mod unjudged;
 
 pub mod base;
 

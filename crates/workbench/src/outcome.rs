@@ -1,6 +1,8 @@
 //! The outcome of a run beside its findings: notes about what was read and judged, the data of a page, and whether the
 //! run fails.
 
+use std::collections::BTreeSet;
+
 use crate::inputs::Inputs;
 use crate::judge::Checked;
 use crate::judged_by::Changes;
@@ -137,7 +139,7 @@ fn nearest(passed_over: &[Skipped]) -> Option<String> {
 
 /// The notes about directories and globs without a file to read, and about files in them that were passed by.
 pub fn unread_notes(inputs: &Inputs, what: &str) -> Vec<String> {
-    let mut notes = Vec::new();
+    let mut notes = change_notes(&inputs.changes);
     // Where nothing at all was read, the error says so.
     let is_told = inputs.sources.is_empty() && what == MANIFEST;
     for path in inputs.empty.iter().filter(|_| !is_told) {
@@ -174,25 +176,24 @@ pub fn unread_notes(inputs: &Inputs, what: &str) -> Vec<String> {
         let off = off.join("; ");
         notes.push(format!("switched off by the choices of the repository: {}", plain(&off)));
     }
-    let Changes { reference, later, new, ignored } = &inputs.changes;
-    for (names, words) in [
-        (
-            later.iter().cloned().collect(),
-            format!("changed by this branch and counted as in {reference}; takes effect after the merge"),
-        ),
-        (new.iter().cloned().collect(), "new in this branch, and counted".to_owned()),
-        (ignored.clone(), "ignored by comments that are new in this branch".to_owned()),
-    ] {
-        let names: Vec<String> = names;
-        if !names.is_empty() {
-            notes.push(format!("{words}: {}", plain(&and_more(&names, MAX_CHANGES_IN_NOTE))));
-        }
-    }
     for glob in &inputs.unused_excludes {
         notes.push(format!("exclude {} left nothing out", plain(glob)));
     }
     notes.extend(inputs.assumed.iter().flat_map(assumed_notes));
     notes
+}
+
+/// The notes about what a branch changes in what it is judged by, and about what it removes.
+fn change_notes(Changes { reference, later, new, removed }: &Changes) -> Vec<String> {
+    let note = |(names, words): (&BTreeSet<String>, String)| {
+        let names: Vec<String> = names.iter().cloned().collect();
+        (!names.is_empty()).then(|| format!("{words}: {}", plain(&and_more(&names, MAX_CHANGES_IN_NOTE))))
+    };
+    let later_words =
+        format!("changed by this branch and counted as in {reference}; takes effect after the merge");
+    let new_words = "new in this branch, and counted".to_owned();
+    let all = [(later, later_words), (new, new_words), (removed, "removed by this branch".to_owned())];
+    all.into_iter().filter_map(note).collect()
 }
 
 /// The words about paths without a file to read.

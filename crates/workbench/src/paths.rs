@@ -119,6 +119,11 @@ pub fn is_manifest(path: &Path) -> bool {
     path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known))
 }
 
+/// Whether a path has the extension of a manifest, however it is written.
+pub(crate) fn looks_like_manifest(path: &Path) -> bool {
+    is_manifest(Path::new(&path.to_string_lossy().to_lowercase()))
+}
+
 /// Whether a path is a glob.
 pub fn is_glob(path: &str) -> bool {
     path.contains(['*', '?', '[', '{'])

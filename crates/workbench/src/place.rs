@@ -43,7 +43,7 @@ pub fn report(checked: &Checked) -> Report<'_> {
     Report {
         files: checked.inputs.files(),
         units: checked.places_of_units.keys().filter(|unit| !unit.is_empty()).count(),
-        unreached: checked.inputs.unreached.len(),
+        unreached: checked.inputs.unreached.len() + checked.inputs.unread,
         tools: checked.inputs.tools.iter().map(String::as_str).collect(),
         objects: judged_once
             .into_iter()

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::build::Builder;
-use crate::compared::Comparison;
 use crate::exclude::Exclude;
 use crate::ignored_codes::IgnoredCodes;
 use crate::judged_by::JudgedBy;
@@ -44,8 +43,8 @@ pub struct Plan {
     pub policies: Vec<String>,
     /// Which policies, exemptions and labels of Namespaces count.
     pub judged_by: JudgedBy,
-    /// With what the references of objects are compared.
-    pub comparison: Comparison,
+    /// Whether these are the files of a commit with which others are compared.
+    pub is_base: bool,
     /// What else a branch changes that counts once it is merged.
     pub later: Vec<String>,
     /// Whether policies are ignored, wherever they were read.
@@ -104,7 +103,7 @@ impl Default for Plan {
             state: Vec::new(),
             policies: Vec::new(),
             judged_by: JudgedBy::default(),
-            comparison: Comparison::None,
+            is_base: false,
             later: Vec::new(),
             ignores_policies: false,
             cluster: None,

@@ -9,12 +9,14 @@ use std::sync::Arc;
 use crate::exclude::Exclude;
 use crate::inputs::Inputs;
 use crate::layout::Layout;
+use crate::objects::is_ours;
 use crate::ours::Ours;
-use crate::paths::normal;
+use crate::paths::{looks_like_manifest, normal};
 use crate::plan::{OpenFile, Plan};
 use crate::texts::{file, may_be_manifest, source};
 use crate::walk::{Item, Walked};
 use memgate_core::state::empty;
+use memgate_manifest::document::{Document, parse};
 use memgate_manifest::error::Error;
 use memgate_manifest::source::Source;
 
@@ -62,8 +64,8 @@ pub(crate) fn read(
     let real = real_files(&walked.items);
     inputs.empty.extend(walked.empty);
     let found = Texts { layout, ..Texts::default() };
-    let mut reader =
-        Reader { plan, keeps_parts, stdin: Some(stdin), open, inputs, found, read_files: BTreeSet::new() };
+    let (ours, read_files) = (Ours::new(&plan.settings), BTreeSet::new());
+    let mut reader = Reader { plan, ours, keeps_parts, stdin: Some(stdin), open, inputs, found, read_files };
     for item in walked.items.into_iter().filter(|item| !is_second_way(item, &real)) {
         reader.item(item);
     }
@@ -116,6 +118,9 @@ pub fn without_links(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
+/// Of larger files nobody looks whether they are manifests under another name, in bytes.
+const MOST_UNREAD: u64 = 1 << 20;
+
 /// Why a part of a kustomization or chart is refused where what it becomes is meant.
 const NOT_BUILT: &str = "this is a part of a kustomization or chart, and none is built here; give the output of kustomize build \
                          or helm template";
@@ -123,6 +128,7 @@ const NOT_BUILT: &str = "this is a part of a kustomization or chart, and none is
 /// Reads the items of a walk.
 struct Reader<'r, 's> {
     plan: &'r Plan,
+    ours: Ours,
     /// Whether what kustomizations list is read: of state it does not matter how it is applied.
     keeps_parts: bool,
     /// Standard input, until it is read.
@@ -151,14 +157,24 @@ impl Reader<'_, '_> {
             Item::Named(path) => self.file(&path, true),
             Item::Found(path) => self.file(&path, false),
             Item::Unread(path, reason) => {
-                let is_ours = |text: Source| Ours::new(&self.plan.settings).is_in(text.text());
                 // What a link leads to is not known.
-                if path.is_symlink() || file(&path, self.plan.max_bytes).is_ok_and(is_ours) {
+                let is_ours = self.open.is_empty() && self.is_ours(&path);
+                if path.is_symlink() || is_ours {
                     self.inputs.skipped.push(format!("{} ({reason})", path.display()));
                 }
+                self.inputs.unread += usize::from(is_ours);
             }
             Item::Error(error) => self.inputs.errors.push(error),
         }
+    }
+
+    /// Whether a file that is not read has something of ours; under any name, objects that would be judged.
+    fn is_ours(&self, path: &Path) -> bool {
+        let is_small = fs::metadata(path).is_ok_and(|it| it.is_file() && it.len() <= MOST_UNREAD);
+        let source = Some(path).filter(|_| is_small).and_then(|path| file(path, self.plan.max_bytes).ok());
+        let Some(source) = source.filter(|it| self.ours.is_in(it.text())).map(Arc::new) else { return false };
+        let is_one = |it: &Document| is_ours(it.group(), it.kind(), it.value());
+        looks_like_manifest(path) || parse(&source).documents.iter().any(is_one)
     }
 
     fn stdin(&mut self, name: &str) -> Option<Result<Source, Error>> {

@@ -207,11 +207,6 @@ impl LocatedFinding<'_> {
         let (_, hint) = message.rsplit_once("; kustomize ")?;
         Some(hint.split("; ").next().unwrap_or(hint).to_owned())
     }
-
-    /// A hash of the value that was judged: another one at the same place is another violation.
-    pub fn value(&self) -> Fingerprint {
-        fingerprint::of_value(self.finding.code_name(), &self.pointer, &self.finding.fingerprint_value)
-    }
 }
 
 /// An object that was checked, and its place.

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::broken;
-use crate::compared::Comparison;
+use crate::difference::{AtBase, mark};
 use crate::ignore;
 use crate::ignored_codes::IgnoredCodes;
 use crate::inputs::Inputs;
@@ -17,8 +16,8 @@ use crate::parts;
 use crate::passed_over::pass_over;
 use crate::plan::Plan;
 use crate::policy_files::replaced;
-use crate::references::references;
 use crate::trace::trace;
+use crate::unjudged::{Tree, judged_documents};
 use memgate_manifest::source::Source;
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::finding::{Finding, Relation};
@@ -39,6 +38,14 @@ pub struct Run {
 /// # Errors
 /// Those of [`load()`](crate::load::load()).
 pub fn judged(run: &Run) -> Result<Checked, Error> {
+    compared(run, None)
+}
+
+/// The same for a branch with these files, with denials of what it broke and of what it hides.
+///
+/// # Errors
+/// Those of [`load()`](crate::load::load()).
+pub fn compared(run: &Run, with: Option<(&AtBase, &Tree)>) -> Result<Checked, Error> {
     let Run { plan, occasion } = run;
     let mut files = plan.files();
     let (mut checked, others) = each_unit(plan, |mut inputs| {
@@ -46,11 +53,14 @@ pub fn judged(run: &Run) -> Result<Checked, Error> {
         if plan.cluster.is_some() {
             pass_over(&mut inputs.objects, &mut inputs.passed_over, &inputs.snapshot, true);
         }
-        let references = plan.comparison.is_wanted().then(|| references(&mut inputs, &mut files));
         let parts = parts::judge(&inputs, *occasion);
         let mut checked = Checked { map, ..check(inputs, *occasion) };
         made_elsewhere::apply(&mut checked);
-        broken::find(&mut checked, references, &plan.comparison);
+        checked.standings =
+            [(checked.inputs.unit.clone(), std::mem::take(&mut checked.inputs.standing))].into();
+        if plan.is_base || with.is_some() {
+            checked.judged = judged_documents(&checked, &mut files);
+        }
         parts::add(&mut checked, parts);
         trace(&mut checked, &mut files);
         checked
@@ -58,8 +68,8 @@ pub fn judged(run: &Run) -> Result<Checked, Error> {
     if !others.is_empty() {
         join_all(&mut checked, others);
     }
-    if let Comparison::With(base) = &plan.comparison {
-        broken::mark(&mut checked, base);
+    if let Some((base, tree)) = with {
+        mark(&mut checked, base, (tree, plan));
     }
     checked.rules = plan.rules.clone();
     apply_rules(&mut checked);
@@ -74,7 +84,7 @@ pub fn judged(run: &Run) -> Result<Checked, Error> {
 /// Those of [`load()`](crate::load::load()), and when an ignored code does not exist.
 pub fn judged_without_ignored(run: &Run) -> Result<Checked, Error> {
     let mut checked = judged(run)?;
-    ignore::apply(&mut checked);
+    ignore::apply(&mut checked, None);
     leave_out(&mut checked, &run.plan.ignored)?;
     Ok(checked)
 }
@@ -268,10 +278,12 @@ fn join(all: &mut Checked, other: Checked) {
         rule_counts,
         places_of_units,
         map,
-        compared,
+        judged,
+        standings,
         ..
     } = other;
-    all.compared.join(compared);
+    all.judged.join(judged);
+    all.standings.extend(standings);
     // One for all units.
     if all.inputs.notices.iter().any(is_departed_note) {
         inputs.notices.retain(|notice| !is_departed_note(notice));

@@ -4,10 +4,9 @@ use std::io::Read;
 
 use serde_json::Value;
 
-use crate::compared::{Comparison, Target};
 use crate::errors::error_at;
 use crate::inputs::{Inputs, Unfilled};
-use crate::judged_by::{Counts, JudgedBy, Standings};
+use crate::judged_by::{Counts, Standings};
 use crate::notices::{Notices, unreadable_errors};
 use crate::objects::{has_required_annotation, is_checked};
 use crate::origins::files::Files;
@@ -20,7 +19,6 @@ use memgate_core::state::{self, AddError, Added, SharedTexts};
 use memgate_manifest::document::items;
 use memgate_manifest::later::Marks;
 use memgate_model::kind::Kind;
-use memgate_model::object::Reference;
 use memgate_model::recurring_texts::RecurringTexts;
 use memgate_model::state_uses::StateUses;
 use memgate_primitives::pointer::Pointer;
@@ -81,7 +79,6 @@ impl Loading<'_> {
         let Self { plan, inputs, notices, uses, files, .. } = self;
         let is_policy = policy_files::is_policy(value);
         // What the job gives stands in the work tree, and may be a file of the commit too.
-        let is_base = matches!(plan.comparison, Comparison::Base) || matches!(plan.judged_by, JudgedBy::Kept);
         let mut ignored = Vec::new();
         if origin == PolicyOrigin::Policies && !is_policy {
             return Ok(false);
@@ -96,7 +93,7 @@ impl Loading<'_> {
         };
         if !matches!(counts, Counts::Itself) {
             let Inputs { snapshot, errors, policies, origins, .. } = inputs;
-            let errors = if is_base { &mut ignored } else { errors };
+            let errors = if plan.is_base { &mut ignored } else { errors };
             let told = (&mut SpotsOf { origins, files }, errors);
             let is_repeated = is_policy && policies.is_repeated(part, origin, &snapshot.settings, told);
             if let Counts::Instead(value) = counts
@@ -110,7 +107,7 @@ impl Loading<'_> {
         if is_later && hides_name(inputs, value) {
             return Ok(true);
         }
-        let Inputs { snapshot, errors, policies, places, state_objects, origins, .. } = inputs;
+        let Inputs { snapshot, errors, policies, places, origins, .. } = inputs;
         let settings = &snapshot.settings;
         let faults = state::unreadable(settings, value);
         if !faults.is_empty() {
@@ -127,7 +124,7 @@ impl Loading<'_> {
                 return Ok(true);
             }
         }
-        let repeated = if is_base { &mut ignored } else { &mut *errors };
+        let repeated = if plan.is_base { &mut ignored } else { &mut *errors };
         let mut spots = SpotsOf { origins, files };
         if is_policy && policies.is_repeated(part, origin, settings, (&mut spots, repeated)) {
             return Ok(true);
@@ -137,14 +134,6 @@ impl Loading<'_> {
         }
         if plan.keeps_places {
             places.add(part, settings);
-        }
-        if plan.comparison.is_wanted()
-            && origin == PolicyOrigin::State
-            && let Some(Reference { kind, namespace, name }) = state::reference(settings, value)
-        {
-            let mut spots = SpotsOf { origins, files };
-            let file = spots.of(document, &Pointer::root()).source().name().into();
-            state_objects.insert(Target::new(kind.kind, &namespace, &name), file);
         }
         if let Some(installations) = installations(settings, value) {
             charts::add(snapshot, value);

@@ -11,7 +11,6 @@ use crate::judge::{Checked, Decided};
 use crate::notices::Notice;
 use crate::origins::spot::Standing;
 use crate::report::ObjectRef;
-use crate::report::fingerprint::{self, Fingerprint};
 use crate::rules::change;
 use memgate_manifest::place::LastSource;
 use memgate_manifest::source::{Source, Span};
@@ -27,24 +26,20 @@ const NOT_SHOWN: &str = "not-shown";
 pub struct Identity {
     /// The object, without its version.
     pub object_ref: ObjectRef,
-    /// The place in the object of the file.
+    /// The place in the object of the file, in lists wherever it is.
     pub pointer: Pointer,
     /// The name of the code.
     pub code: String,
     /// Its severity: a known warning does not make a denial known.
     pub severity: Severity,
     /// What was judged: one violation cannot be exchanged for another one.
-    pub judged: JudgedValue,
-}
-
-/// The value that a finding is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct JudgedValue {
-    /// Its hash.
-    value: Fingerprint,
+    judged: String,
     /// Of a number how far it is on the forbidden side: one that is nearer to the limit is known too.
     excess: i128,
 }
+
+/// An object without its version, a place in it, and the name of a code.
+pub type Spot = (ObjectRef, Pointer, String);
 
 impl Identity {
     /// The identity of a finding about this value.
@@ -58,14 +53,18 @@ impl Identity {
         let group = object_ref.group();
         let api_version = if group.is_empty() { Arc::default() } else { format!("{group}/").into() };
         let object_ref = ObjectRef { api_version, ..object_ref.clone() };
-        let value = fingerprint::of_value(code, &pointer, value);
-        let judged = JudgedValue { value, excess: 0 };
-        Self { object_ref, pointer, code: code.to_owned(), severity, judged }
+        let (pointer, code, judged) = (pointer.without_indexes(), code.to_owned(), value.to_owned());
+        Self { object_ref, pointer, code, severity, judged, excess: 0 }
     }
 
     /// The same finding about a number that is so far on the forbidden side.
     fn with_excess(&self, excess: i128) -> Self {
-        Self { judged: JudgedValue { excess, ..self.judged }, ..self.clone() }
+        Self { excess, ..self.clone() }
+    }
+
+    /// What it is about, whatever was judged.
+    pub fn spot(&self) -> Spot {
+        (self.object_ref.clone(), self.pointer.clone(), self.code.clone())
     }
 }
 
@@ -91,11 +90,6 @@ impl KnownFindings {
         }
         taken
     }
-
-    /// Whether a finding is known with this value.
-    fn has(&self, identity: &Identity) -> bool {
-        self.0.range(identity..=&identity.with_excess(i128::MAX)).any(|(_, known)| *known > 0)
-    }
 }
 
 /// The place of a finding.
@@ -112,7 +106,7 @@ impl FindingPlace<'_> {
         self.at.carets(finding.at_key).0
     }
 
-    fn identity(&self, finding: &Finding) -> Identity {
+    pub(crate) fn identity(&self, finding: &Finding) -> Identity {
         let (code, value) = (finding.code_name(), &finding.fingerprint_value);
         let excess = finding.policy.as_ref().map_or(0, |policy| policy.excess);
         Identity::new(self.object_ref, self.pointer.clone(), code, finding.severity, value)
@@ -176,20 +170,6 @@ pub fn known(checked: &Checked, identities: &[Identity]) -> KnownFindings {
         known.add(identity, count);
     }
     known
-}
-
-/// The findings that a comment ignores and that are not known, in words: the branch has brought both.
-pub fn newly_ignored(checked: &mut Checked, identities: &[Identity], known: &KnownFindings) -> Vec<String> {
-    let (mut identities, mut new) = (identities.iter(), Vec::new());
-    each(checked, |place, finding| {
-        let Some(identity) = identities.next() else { return };
-        let is_ignored = finding.severity == Severity::Note && identity.severity != Severity::Note;
-        if is_ignored && !known.has(identity) {
-            let line = place.span(finding).line;
-            new.push(format!("{}:{line} ({})", place.source.name(), identity.code));
-        }
-    });
-    new
 }
 
 /// Turns each known finding into a note for this reason, and removes it from `known`. `identities` are those of the

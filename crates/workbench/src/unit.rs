@@ -49,6 +49,8 @@ pub struct NotBuilt {
     pub is_chart: bool,
     /// Its file.
     pub marker: PathBuf,
+    /// The files from which it would be built, absolute.
+    pub files: Arc<BTreeSet<PathBuf>>,
     /// Why, and what to do.
     pub why: String,
 }

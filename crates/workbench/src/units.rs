@@ -317,8 +317,8 @@ impl Building<'_> {
     fn leave(&mut self, unit: &Unit, why: String) {
         self.note_unknown(unit);
         let is_chart = unit.tool == Some(Tool::Helm);
-        let (name, marker) = (unit.name.clone(), unit.marker.clone());
-        self.units.not_built.push(NotBuilt { name, is_chart, marker, why });
+        let (name, marker, files) = (unit.name.clone(), unit.marker.clone(), Arc::clone(&unit.files));
+        self.units.not_built.push(NotBuilt { name, is_chart, marker, files, why });
     }
 
     fn fail(&mut self, unit: &Unit, why: &str) {

@@ -82,7 +82,8 @@ impl<'r> Walked<'r> {
             let shown = if shown.as_os_str().is_empty() { PathBuf::from(".") } else { shown };
             // What is left out around the inputs counts for nothing.
             let exclude = Arc::new(self.exclude.uncounted());
-            let entries = entries(&shown, &exclude).flatten().take(MOST_AROUND);
+            let entries = entries(&shown, &exclude).flatten().filter(|it| !is_hidden(it.path(), &shown));
+            let entries = entries.take(MOST_AROUND);
             let boundary = self.within.map_or_else(|| boundary(&shown), Path::to_owned);
             let is_inside = |entry: &DirEntry| !entry.path_is_symlink() || is_below(entry.path(), &boundary);
             let found = entries.filter(|it| is_marker(it.path()) && it.path().is_file() && is_inside(it));
@@ -107,7 +108,7 @@ impl<'r> Walked<'r> {
             }
             Ok(metadata) if metadata.is_dir() => {
                 let wanted = |path: &Path| is_manifest(path) || is_marker(path);
-                self.walk(input, Path::new(input), &wanted);
+                self.walk(input, (Path::new(input), true), &wanted);
             }
             Ok(_) => {
                 self.markers.extend(is_marker(Path::new(input)).then(|| PathBuf::from(input)));
@@ -129,12 +130,13 @@ impl<'r> Walked<'r> {
         // `*.txt` reads all text files; `dir/*`, which names no extension, the manifests in dir.
         let names_extension = input.rsplit('/').next().is_some_and(|last| last.contains('.'));
         let wanted = |path: &Path| matches(&glob, path) && (names_extension || is_manifest(path));
-        self.walk(input, &fixed_part(input), &wanted);
+        self.walk(input, (&fixed_part(input), false), &wanted);
     }
 
     /// Finds the files below `root` that `wanted` selects. Symbolic links to files are followed, since a
-    /// mounted ConfigMap is made of them; links to directories are not, since they may form a loop.
-    fn walk(&mut self, input: &str, root: &Path, wanted: &dyn Fn(&Path) -> bool) {
+    /// mounted ConfigMap is made of them; links to directories are not, since they may form a loop. With `all`, the others
+    /// may be manifests too, under names that are not read.
+    fn walk(&mut self, input: &str, (root, all): (&Path, bool), wanted: &dyn Fn(&Path) -> bool) {
         let mut errors = Vec::new();
         let boundary = self.within.map_or_else(|| boundary(root), Path::to_owned);
         let mut found = false;
@@ -149,10 +151,11 @@ impl<'r> Walked<'r> {
             };
             let path = entry.path();
             let is_inside = !entry.path_is_symlink() || is_below(path, &boundary);
-            if is_marker(path) && path.is_file() && is_inside {
+            let is_hidden = is_hidden(path, root);
+            if is_marker(path) && path.is_file() && is_inside && !is_hidden {
                 self.markers.push(path.to_owned());
             }
-            match judge(&entry, wanted) {
+            match judge(&entry, wanted, (is_hidden, all)) {
                 Judged::Read if !is_inside => {
                     self.items.push(Item::Unread(path.to_owned(), "a link that leads out of the repository"));
                 }
@@ -161,7 +164,7 @@ impl<'r> Walked<'r> {
                     self.items.push(Item::Found(path.to_owned()));
                 }
                 Judged::Unread(reason) => self.items.push(Item::Unread(path.to_owned(), reason)),
-                Judged::Other if is_unread_directory(path, root, wanted) => {
+                Judged::Other if !is_hidden && is_unread_directory(path, root, wanted) => {
                     self.items
                         .push(Item::Unread(path.to_owned(), "a link to a directory, which is not followed"));
                 }
@@ -175,14 +178,16 @@ impl<'r> Walked<'r> {
     }
 }
 
-/// What is below a directory, without what is hidden or left out.
+/// What is below a directory, without what is git's own or left out.
 fn entries(root: &Path, exclude: &Arc<Exclude>) -> Walk {
     let mut walk = WalkBuilder::new(root);
     walk.standard_filters(false).sort_by_file_path(Path::cmp);
     let (exclude, root) = (Arc::clone(exclude), root.to_owned());
     walk.filter_entry(move |entry| {
-        let hidden = is_directory(entry) && is_hidden(entry.path());
-        entry.depth() == 0 || !hidden && !exclude.excludes(entry.path(), &root)
+        let name = entry.file_name().as_encoded_bytes();
+        // The links of a mounted ConfigMap lead into the second one.
+        let is_left = name == b".git" || name.starts_with(b"..2");
+        entry.depth() == 0 || !is_left && !exclude.excludes(entry.path(), &root)
     });
     walk.build()
 }
@@ -240,21 +245,26 @@ enum Judged {
     Other,
 }
 
-fn judge(entry: &DirEntry, wanted: &dyn Fn(&Path) -> bool) -> Judged {
+fn judge(entry: &DirEntry, wanted: &dyn Fn(&Path) -> bool, (is_hidden, all): (bool, bool)) -> Judged {
     let path = entry.path();
     if is_directory(entry) {
         return Judged::Other;
     }
+    let is_link = entry.path_is_symlink();
     if !wanted(path) {
         let extension = path.extension().map(OsStr::to_ascii_lowercase).unwrap_or_default();
         let misnamed = wanted(&path.with_extension(extension));
-        return if misnamed { Judged::Unread("extension not in lower case") } else { Judged::Other };
+        return match () {
+            () if misnamed => Judged::Unread("extension not in lower case"),
+            () if all && !is_link => Judged::Unread("not named .yaml, .yml or .json"),
+            () => Judged::Other,
+        };
     }
-    let is_link = entry.path_is_symlink();
     match fs::metadata(path) {
         // The settings of the repository are not a manifest.
         _ if path.file_name().is_some_and(|name| name == PROJECT_FILE) => Judged::Other,
-        _ if is_hidden(path) => Judged::Unread("hidden"),
+        _ if is_hidden && is_link => Judged::Other,
+        _ if is_hidden => Judged::Unread("hidden"),
         Ok(target) if target.is_file() => Judged::Read,
         Err(_) if is_link => Judged::Unread("a link to nothing"),
         Ok(_) | Err(_) => Judged::Other,
@@ -275,8 +285,10 @@ fn is_directory(entry: &DirEntry) -> bool {
     entry.file_type().is_some_and(|kind| kind.is_dir())
 }
 
-fn is_hidden(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+/// Whether a path is hidden below a directory.
+fn is_hidden(path: &Path, root: &Path) -> bool {
+    let below = path.strip_prefix(root).unwrap_or(path);
+    below.iter().any(|part| part != "." && part.as_encoded_bytes().starts_with(b"."))
 }
 
 /// The directories of a glob before its first wildcard, from which the walk starts.

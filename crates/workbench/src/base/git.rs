@@ -1,15 +1,18 @@
 //! Reads commits and their files with the user's `git`. Only commands that read are run, without a shell, and none that
-//! uses an index or a work tree: those run hooks and filters, which the author of a change may have written.
+//! runs hooks or filters, which the author of a change may have written.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Seek as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use ignore::{DirEntry, WalkBuilder};
 use tempfile::tempfile;
 
 use crate::base::{Error, advice, history_advice};
+use crate::paths::without_dots;
 use crate::program::{self, Failure, Limits, Stop};
 
 /// The mode of a symbolic link in a tree.
@@ -25,7 +28,8 @@ fn git(arguments: &[&str]) -> Command {
     let mut command = Command::new("git");
     command.args(["--no-pager", "--no-optional-locks"]).args(arguments);
     // Its messages become part of ours, and no terminal can answer its questions.
-    command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").stdin(Stdio::null());
+    command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_NO_REPLACE_OBJECTS", "1");
+    command.stdin(Stdio::null());
     command
 }
 
@@ -150,9 +154,8 @@ impl Blob {
         let (entry, name) = entry.split_once('\t')?;
         let mut fields = entry.split(' ');
         let (mode, kind, id) = (fields.next()?, fields.next()?, fields.next()?);
-        let is_plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
         let blob = Self { name: name.to_owned(), is_link: mode == LINK_MODE, id: id.to_owned() };
-        (kind == "blob" && is_plain).then_some(blob)
+        (kind == "blob" && is_plain(Path::new(name))).then_some(blob)
     }
 
     fn write(&self, content: &[u8], directory: &Path) -> io::Result<()> {
@@ -160,20 +163,19 @@ impl Blob {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
-        if self.is_link { link(content, &path) } else { File::create_new(&path)?.write_all(content) }
+        File::create_new(&path)?.write_all(content)
     }
 }
 
-#[cfg(unix)]
-fn link(target: &[u8], path: &Path) -> io::Result<()> {
-    use std::os::unix::ffi::OsStrExt as _;
-    std::os::unix::fs::symlink(std::ffi::OsStr::from_bytes(target), path)
-}
-
-/// Writes a file that holds the path, as git does on systems without symbolic links.
-#[cfg(not(unix))]
-fn link(target: &[u8], path: &Path) -> io::Result<()> {
-    fs::write(path, target)
+/// The paths of the files of a work tree, from its root: those that are committed or staged, and the others that no
+/// `.gitignore` leaves out.
+pub(super) fn files(root: &Path, interrupt: &Stop) -> Result<Vec<String>, Error> {
+    // A monitor of files would be a program of the repository.
+    let mut list = git(&["-c", "core.fsmonitor=false", "ls-files", "-z"]);
+    list.args(["--cached", "--others", "--exclude-standard"]).current_dir(root);
+    let output = run_well("list the files of the work tree", &mut list, interrupt)?;
+    let names: BTreeSet<&[u8]> = output.stdout.split(|byte| *byte == 0).collect();
+    Ok(names.into_iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect())
 }
 
 /// The files of a commit.
@@ -184,17 +186,72 @@ pub(super) fn blobs(commit: &str, interrupt: &Stop) -> Result<Vec<Blob>, Error> 
     Ok(entries.filter_map(|entry| Blob::of(std::str::from_utf8(entry).ok()?)).collect())
 }
 
-/// Writes files below an empty directory, links last: nothing is written through one.
-pub(super) fn write(mut blobs: Vec<&Blob>, directory: &Path, interrupt: &Stop) -> Result<(), Error> {
-    blobs.sort_by_key(|blob| blob.is_link);
+/// So many files are written in place of links.
+const MOST_LINKED: usize = 100_000;
+
+/// Writes files below an empty directory. In place of a link stands what it leads to among them; one that leads elsewhere,
+/// or to what is around it, is left out.
+pub(super) fn write(blobs: Vec<&Blob>, directory: &Path, interrupt: &Stop) -> Result<(), Error> {
+    let (mut links, files): (Vec<_>, Vec<_>) = blobs.into_iter().partition(|blob| blob.is_link);
+    each(&files, interrupt, |blob, content| blob.write(content, directory).map_err(Error::Write))?;
+    let mut targets = BTreeMap::new();
+    each(&links, interrupt, |blob, content| {
+        let beside = Path::new(&blob.name).parent().unwrap_or_else(|| Path::new(""));
+        let target = std::str::from_utf8(content).map(|target| without_dots(&beside.join(target)));
+        targets.extend(target.ok().map(|target| (blob.name.clone(), target)));
+        Ok(())
+    })?;
+    let mut room = MOST_LINKED;
+    // A link may lead to another one, which is written first.
+    while !links.is_empty() {
+        let before = links.len();
+        links.retain(|blob| {
+            let target = targets.get(&blob.name).filter(|target| is_plain(target));
+            !target.is_some_and(|target| copy(directory, target, Path::new(&blob.name), &mut room))
+        });
+        if links.len() == before {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a path leads to nothing above its start.
+fn is_plain(path: &Path) -> bool {
+    path.components().all(|part| matches!(part, Component::Normal(_)))
+}
+
+/// Copies a file or directory below another path. Returns whether it is there.
+fn copy(directory: &Path, from: &Path, to: &Path, room: &mut usize) -> bool {
+    let source = directory.join(from);
+    if to.starts_with(from) || !source.exists() {
+        return false;
+    }
+    let all = WalkBuilder::new(&source).standard_filters(false).build().flatten();
+    let files: Vec<PathBuf> =
+        all.map(DirEntry::into_path).filter(|path| path.is_file()).take(*room).collect();
+    *room -= files.len();
+    for file in files {
+        let below = file.strip_prefix(&source).unwrap_or(&file);
+        let there = directory.join(to).join(below);
+        let there = if below.as_os_str().is_empty() { directory.join(to) } else { there };
+        let made = there.parent().map_or(Ok(()), fs::create_dir_all);
+        // What cannot be written is missing at the base, so that findings about it are new.
+        drop(made.and_then(|()| fs::copy(&file, &there)));
+    }
+    true
+}
+
+/// Reads the contents of files, a few at a time.
+fn each(
+    blobs: &[&Blob],
+    interrupt: &Stop,
+    mut visit: impl FnMut(&Blob, &[u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
     blobs.chunks(READ_AT_ONCE).try_for_each(|blobs| {
         let contents = contents(blobs, interrupt)?;
         let mut rest = contents.as_slice();
-        for blob in blobs {
-            let content = next_content(&mut rest).ok_or_else(|| missing(blob))?;
-            blob.write(content, directory).map_err(Error::Write)?;
-        }
-        Ok(())
+        blobs.iter().try_for_each(|blob| visit(blob, next_content(&mut rest).ok_or_else(|| missing(blob))?))
     })
 }
 
@@ -210,8 +267,12 @@ fn contents(blobs: &[&Blob], interrupt: &Stop) -> Result<Vec<u8>, Error> {
 
 /// The content of one file.
 pub(super) fn content(blob: &Blob, interrupt: &Stop) -> Result<Vec<u8>, Error> {
-    let contents = contents(&[blob], interrupt)?;
-    next_content(&mut contents.as_slice()).map(<[u8]>::to_vec).ok_or_else(|| missing(blob))
+    let mut whole = Vec::new();
+    each(&[blob], interrupt, |_, content| {
+        whole = content.to_vec();
+        Ok(())
+    })?;
+    Ok(whole)
 }
 
 fn missing(blob: &Blob) -> Error {

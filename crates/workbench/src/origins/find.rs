@@ -31,12 +31,6 @@ impl SpotsOf<'_> {
     }
 }
 
-/// The file of a document: of a built one the file from which it comes.
-pub(crate) fn file_of(place: &DocumentPlace, origins: &Origins, files: &mut Files) -> String {
-    let spot = of_field(place, &Pointer::root(), origins, files);
-    spot.as_ref().map_or_else(|| place.source(), Spot::source).name().to_owned()
-}
-
 /// The spot of a field of a document, if memgate had it built.
 pub(crate) fn of_field(
     document: &DocumentPlace,

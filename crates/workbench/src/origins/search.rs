@@ -48,6 +48,21 @@ pub(crate) fn spot(
     found.or_else(|| start_of(&marker, files))
 }
 
+/// The documents from which an object comes that a tool printed: that of its file and the patches for it; and its template.
+pub(crate) fn came_from(
+    (rendered, byte): (&Rendered, usize),
+    (origins, files): (&Origins, &mut Files),
+) -> (Vec<Arc<DocumentPlace>>, Option<PathBuf>) {
+    let Some(object) = rendered.at(byte) else { return (Vec::new(), None) };
+    let (pointer, made) = (&Pointer::root(), object.made.clone());
+    let template = made.file.clone();
+    let (path, value, is_key) = (Vec::new(), Some(&object.value), false);
+    let mut search = Search { rendered, object, made, pointer, is_key, path, value, origins, files };
+    let base = search.whole_base().or_else(|| search.only_one_of_kind());
+    let patches = search.patches().into_iter().filter(|it| it.is_certain).map(|it| it.document);
+    (base.into_iter().chain(patches).map(|it| it.shared_place()).collect(), template)
+}
+
 /// The first line of a file.
 pub(crate) fn start_of(file: &Path, files: &mut Files) -> Option<Spot> {
     let source = Arc::clone(&files.get(file)?.source);
@@ -98,10 +113,25 @@ struct Applied {
     document: Arc<Document>,
     fields: Vec<Field>,
     named: usize,
+    /// Whether it applies for certain: no regular expression and no label decides, and it says the kind itself.
+    is_certain: bool,
 }
 
 impl Search<'_> {
     fn found(&mut self) -> Option<Spot> {
+        let base = self.whole_base();
+        let patches = self.patches();
+        self.in_patches(&patches, true)
+            .or_else(|| self.in_base(base.as_ref(), true))
+            .or_else(|| self.in_kustomizations())
+            .or_else(|| self.in_chart())
+            .or_else(|| self.in_patches(&patches, false))
+            .or_else(|| self.in_base(base.as_ref(), false))
+            .or_else(|| start_of(&PathBuf::from(shown(self.made.file.as_ref()?)), self.files))
+    }
+
+    /// The document from which the object comes; kustomize is asked where that is not clear.
+    fn whole_base(&mut self) -> Option<Arc<Document>> {
         let (mut base, is_sure) = self.base();
         let asked = || self.rendered.asked(self.object);
         match (!is_sure).then(asked).flatten() {
@@ -114,14 +144,15 @@ impl Search<'_> {
                 self.made.file = self.made.file.take().or_else(of_base);
             }
         }
-        let patches = self.patches();
-        self.in_patches(&patches, true)
-            .or_else(|| self.in_base(base.as_ref(), true))
-            .or_else(|| self.in_kustomizations())
-            .or_else(|| self.in_chart())
-            .or_else(|| self.in_patches(&patches, false))
-            .or_else(|| self.in_base(base.as_ref(), false))
-            .or_else(|| start_of(&PathBuf::from(shown(self.made.file.as_ref()?)), self.files))
+        base
+    }
+
+    /// The document of an object that has another name in its file, of which kustomize says the file.
+    fn only_one_of_kind(&mut self) -> Option<Arc<Document>> {
+        let file = self.rendered.asked(self.object)?.file.clone()?;
+        let text = self.text(&file)?;
+        let of_kind = text.objects.get(self.own("/kind"))?;
+        of_kind.first().filter(|_| of_kind.len() == 1).map(|(_, document)| Arc::clone(document))
     }
 
     fn text(&mut self, file: &Path) -> Option<Arc<Text>> {
@@ -162,16 +193,32 @@ impl Search<'_> {
                 };
                 for document in documents.into_iter().flatten() {
                     let fields = fields(document.value());
+                    let is_certain = document.kind() == self.own("/kind")
+                        && target.as_ref().is_none_or(|it| self.is_it(it));
                     let is_of_kind = fields.iter().any(|field| field.path == ["kind"]) && target.is_some();
                     let target =
                         target.clone().map(|it| if is_of_kind { Selector { kind: None, ..it } } else { it });
                     if let Some(named) = self.is_patched_by(target.as_ref(), document.value()) {
-                        found.push(Applied { document, fields, named });
+                        found.push(Applied { document, fields, named, is_certain });
                     }
                 }
             }
         }
         found
+    }
+
+    /// Whether a target is the object, word by word.
+    fn is_it(&self, Selector { kind, name, others }: &Selector) -> bool {
+        let own = |field: &str| match field {
+            "namespace" => self.own("/metadata/namespace"),
+            "apiVersion" => self.own("/apiVersion"),
+            "group" => self.own("/apiVersion").split_once('/').map_or("", |(group, _)| group),
+            "version" => self.own("/apiVersion").rsplit('/').next().unwrap_or_default(),
+            _ => "",
+        };
+        kind.as_ref().is_none_or(|kind| kind == self.own("/kind"))
+            && name.as_ref().is_none_or(|name| self.own("/metadata/name").contains(name.as_str()))
+            && others.iter().all(|(field, text)| own(field) == text)
     }
 
     /// How much of the object's name a patch says, if it applies.
@@ -207,7 +254,7 @@ impl Search<'_> {
     /// The field in a patch that says this value, or takes it away; else the nearest one around it that a patch has.
     fn in_patches(&self, patches: &[Applied], is_exact: bool) -> Option<Spot> {
         let mut best: Option<(usize, usize, Spot)> = None;
-        for Applied { document, fields, named } in patches {
+        for Applied { document, fields, named, .. } in patches {
             for field in fields {
                 let is_around = self.path.starts_with(&field.path) && !field.path.is_empty();
                 let is_removed = field.value.is_none() || field.value == Some(Value::Null);

@@ -40,12 +40,6 @@ pub fn of(code: &str, object_ref: &ObjectRef, pointer: &Pointer) -> Fingerprint 
     hash(&parts)
 }
 
-/// The value that was judged, beside a fingerprint: a hash of it, its code and its place, so that it is never shown and
-/// two equal values of different findings tell nothing.
-pub fn of_value(code: &str, pointer: &Pointer, value: &str) -> Fingerprint {
-    hash(&[code, pointer.as_str(), value])
-}
-
 /// The fingerprint of an error of an input. It is made from the file, since an error has no object.
 pub fn of_error(error: &InputError<'_>) -> Fingerprint {
     hash(&[error.code(), &relative(error.file.unwrap_or_default()), &error.message])

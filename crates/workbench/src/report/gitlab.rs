@@ -51,7 +51,6 @@ fn of_finding(located: &LocatedFinding<'_>) -> Value {
         "description": description,
         "check_name": finding.code_name(),
         "fingerprint": located.fingerprint.to_string(),
-        "value": located.value().to_string(),
         "severity": severity,
         "location": location(located.location.file, begin, end),
     })

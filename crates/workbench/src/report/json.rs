@@ -95,7 +95,6 @@ fn finding(located: &LocatedFinding<'_>) -> Value {
         "known": (finding.relation == Relation::Known).then_some(true),
         "follows": (finding.relation == Relation::Follows).then_some(true),
         "fingerprint": located.fingerprint.to_string(),
-        "value": located.value().to_string(),
     }))
 }
 

@@ -156,8 +156,7 @@ fn of_finding(located: &LocatedFinding<'_>, rules: &Rules<'_>) -> Value {
         json!({"physicalLocation": physical, "logicalLocations": [logical]})
     };
     let rule = finding.code_name();
-    let fingerprints = (located.fingerprint, Some(located.value()));
-    let mut result = result(rules, rule, level, &text, &[location], &located.related, fingerprints);
+    let mut result = result(rules, rule, level, &text, &[location], &located.related, located.fingerprint);
     if let Value::Object(members) = &mut result {
         members.extend(fix(located).map(|fix| ("fixes".to_owned(), json!([fix]))));
         let is_known = finding.relation == Relation::Known;
@@ -190,7 +189,7 @@ fn of_error(error: &InputError<'_>, rules: &Rules<'_>, counter: &mut Counter) ->
     let locations: Vec<_> = place.into_iter().map(|place| json!({"physicalLocation": place})).collect();
     let fingerprint = counter.number(fingerprint::of_error(error));
     let text = error.advice();
-    result(rules, error.code(), "error", &text, &locations, error.related.as_slice(), (fingerprint, None))
+    result(rules, error.code(), "error", &text, &locations, error.related.as_slice(), fingerprint)
 }
 
 fn result(
@@ -200,7 +199,7 @@ fn result(
     text: &str,
     locations: &[Value],
     related: &[Related<'_>],
-    (fingerprint, value): (Fingerprint, Option<Fingerprint>),
+    fingerprint: Fingerprint,
 ) -> Value {
     without_nulls(json!({
         "ruleId": rule,
@@ -210,7 +209,6 @@ fn result(
         "locations": locations,
         "relatedLocations": (!related.is_empty()).then(|| numbered(related)),
         "partialFingerprints": {FINGERPRINT: fingerprint.to_string()},
-        "properties": value.map(|value| json!({"value": value.to_string()})),
     }))
 }
 
