@@ -11,12 +11,26 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 
 use memgate_primitives::causes::in_words;
+use memgate_workbench::paths::{leads_out_of_tree, normal};
 
 /// The mode of a new file, before the umask: other users may read reports.
 const NEW_FILE: u32 = 0o666;
 
-/// Writes a temporary file beside the path and renames it. Links and permissions stay. A pipe or a device is written
-/// directly.
+/// Refuses a path of the work tree that leads out of it, or into git's own files: a change may bring a link of that name.
+///
+/// # Errors
+/// When it does.
+pub fn refuse_link(path: &Path) -> anyhow::Result<()> {
+    // What does not exist is made, in a directory that exists.
+    let there = normal(path);
+    let leads_out = there.ancestors().find(|it| it.exists()).is_some_and(leads_out_of_tree);
+    let why = "a link on its way leads out of the work tree, or into .git; name a file elsewhere, or remove the link";
+    anyhow::ensure!(!leads_out, "failed to write {}: {why}", path.display());
+    Ok(())
+}
+
+/// Writes a temporary file beside the path and renames it. Links and permissions stay, but none that leads out of the work
+/// tree is followed. A pipe or a device is written directly.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -29,6 +43,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 /// # Errors
 /// When it cannot be written.
 pub(super) fn write_with(path: &Path, bytes: &[u8], mode: u32) -> anyhow::Result<()> {
+    refuse_link(path)?;
     write(path, bytes, mode)
         .map_err(|error| anyhow::Error::msg(in_words(&error)))
         .with_context(|| format!("failed to write {}", path.display()))

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use anstream::adapter::strip_bytes;
 use anyhow::Context as _;
 
-use crate::cli::file::write_whole;
+use crate::cli::file::{refuse_link, write_whole};
 use crate::cli::terminal::{Terminal, masked_bytes};
 use crate::cli::workstation;
 use memgate_manifest::error::Error;
@@ -195,6 +195,7 @@ pub fn check_places(outputs: &[OutputArg], terminal: Terminal) -> anyhow::Result
     );
     let mut seen: Vec<Option<&Path>> = Vec::new();
     for file in outputs.iter().map(|output| output.file.as_deref()) {
+        file.map_or(Ok(()), refuse_link)?;
         match file.filter(|_| seen.contains(&file)) {
             Some(path) => anyhow::bail!("two formats go to {}; give each a file of its own", path.display()),
             None => anyhow::ensure!(

@@ -247,7 +247,18 @@ fn gitlab_with(release: &Release, given: &[(&str, &str)]) -> (Output, PathBuf) {
     let mut command = Command::new("sh");
     command.args(["-ec", &lines.join("\n")]).env_clear().current_dir(&project);
     command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", release.home());
-    let mut variables = BTreeMap::from([("CI_PROJECT_DIR".to_owned(), project.display().to_string())]);
+    // Links of the names of reports, as a change may bring them.
+    let outside = release.directory.path().join("outside");
+    for (target, name) in [("file", "memgate.xml"), ("folder", "gl-code-quality-report.json")] {
+        fs::create_dir_all(outside.join("folder")).expect("a folder");
+        fs::write(outside.join("file"), "mine").expect("a file");
+        std::os::unix::fs::symlink(outside.join(target), project.join(name)).expect("a link");
+    }
+    let job_id = release.directory.path().file_name().expect("a name").to_string_lossy().into_owned();
+    let mut variables = BTreeMap::from([
+        ("CI_PROJECT_DIR".to_owned(), project.display().to_string()),
+        ("CI_JOB_ID".to_owned(), job_id.clone()),
+    ]);
     // Later ones may use earlier ones, in any order.
     for (name, value) in job["variables"].as_object().expect("variables") {
         variables.insert(name.clone(), value.as_str().expect("a text").to_owned());
@@ -262,7 +273,11 @@ fn gitlab_with(release: &Release, given: &[(&str, &str)]) -> (Output, PathBuf) {
             }
         }
     }
-    (command.envs(&variables).output().expect("a shell"), project)
+    let output = command.envs(&variables).output().expect("a shell");
+    drop(fs::remove_dir_all(Path::new("/tmp").join(format!("memgate-{job_id}"))));
+    assert_eq!(fs::read_to_string(outside.join("file")).expect("a file"), "mine");
+    assert!(fs::read_dir(outside.join("folder")).expect("a folder").next().is_none());
+    (output, project)
 }
 
 #[test]

@@ -7,8 +7,10 @@
 mod support;
 
 mod comment;
+mod hidings;
 mod interrupt;
 mod judge;
+mod outputs;
 mod rendering;
 mod repository;
 

@@ -47,6 +47,17 @@ pub(crate) fn leads_out(path: &Path) -> bool {
     !is_inside || real.iter().any(|part| part == ".git")
 }
 
+/// Whether a path in the work tree around the working directory leads out of it, or into git's own files.
+pub fn leads_out_of_tree(path: &Path) -> bool {
+    let (Ok(here), Ok(real)) = (fs::canonicalize("."), fs::canonicalize(path)) else { return true };
+    let (named, root) = (normal(path), root_of(&here).unwrap_or(&here));
+    // The working directory may be named by a link itself.
+    let named_root = root_of(&normal(Path::new("."))).map(Path::to_owned);
+    let is_inside = named.starts_with(root) || named_root.is_some_and(|root| named.starts_with(root));
+    let is_of_git = |path: &Path| path.iter().any(|part| part.eq_ignore_ascii_case(".git"));
+    is_inside && (!real.starts_with(root) || is_of_git(&real) && !is_of_git(&named))
+}
+
 /// Whether a path leads to something at or below a directory, which has no links, and not into git's own files.
 pub(crate) fn is_below(path: &Path, directory: &Path) -> bool {
     fs::canonicalize(path).is_ok_and(|path| {

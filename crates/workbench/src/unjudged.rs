@@ -26,7 +26,7 @@ use crate::plan::Plan;
 use crate::report::ObjectRef;
 use crate::texts::file;
 use crate::walk::leads_to;
-use memgate_manifest::document::{Document, parse};
+use memgate_manifest::document::{Document, parse, values};
 use memgate_manifest::later::{is_filled_in_later, is_of_template};
 use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::Source;
@@ -131,7 +131,7 @@ impl Documents {
         judged: &JudgedDocuments,
     ) {
         let (parsed, is_built) = (parse(source), judged.built.contains(path));
-        let is_opaque = !parsed.errors.is_empty() || parsed.documents.iter().any(is_open);
+        let is_opaque = !parsed.errors.is_empty() || values(source, &mut Vec::new()).iter().any(is_open);
         if is_opaque && looks_like_manifest(below) && !is_built {
             self.opaque.insert(below.to_owned());
             for word in words(source.text()) {
