@@ -33,7 +33,6 @@ pub(crate) static FAMILY: Family = Family {
         known_otherwise: None,
         declared_namespace: None,
         labels_for_agent: None,
-        made_agents: None,
         adds_containers: false,
     },
     validation: Validation::STRICT,

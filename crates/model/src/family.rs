@@ -95,16 +95,6 @@ impl Kinds {
 /// Makes the labels of the pods of an object of this kind, namespace and name; `None` if it is not an agent.
 pub type LabelsForAgent = fn(&Kind, &str, &str) -> Option<Value>;
 
-/// The agents that objects of some kinds make.
-pub struct MadeAgents {
-    /// These kinds.
-    pub by: &'static [&'static Kind],
-    /// The kind of the agents.
-    pub kind: &'static Kind,
-    /// The names of the agents that the object of a name makes in its namespace.
-    pub names: fn(&str, &Tree) -> Vec<String>,
-}
-
 /// The agent pods of a platform.
 pub struct Pods {
     /// Selects the agent pods by their metadata, before memgate reads them.
@@ -124,8 +114,6 @@ pub struct Pods {
     /// such pods as a dry run in namespaces without an agent pod, if memgate adds containers: where a quota refuses every
     /// pod, only a made-up pod shows that. `None` if labels are not all that makes a pod one of an agent.
     pub labels_for_agent: Option<LabelsForAgent>,
-    /// The agents that other objects make, if that is a matter of the platform.
-    pub made_agents: Option<MadeAgents>,
     /// Whether memgate adds containers to the pods. Only such pods have containers that serve memory.
     pub adds_containers: bool,
 }
@@ -139,7 +127,6 @@ impl Pods {
         known_otherwise: None,
         declared_namespace: None,
         labels_for_agent: None,
-        made_agents: None,
         adds_containers: false,
     };
 }

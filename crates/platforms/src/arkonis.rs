@@ -38,7 +38,6 @@ pub static FAMILY: Family = Family {
         known_otherwise: None,
         declared_namespace: None,
         labels_for_agent: Some(inject::labels_for_agent),
-        made_agents: None,
         adds_containers: false,
     },
     validation: Validation {

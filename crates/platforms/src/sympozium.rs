@@ -49,7 +49,6 @@ pub static FAMILY: Family = Family {
         honour_required: true,
         inject_label_unknown: Some(&codes::INJECT_LABEL_UNKNOWN),
         labels_for_agent: Some(inject::labels_for_agent),
-        made_agents: Some(lookup::MADE_AGENTS),
         adds_containers: true,
         ..Pods::NONE
     },

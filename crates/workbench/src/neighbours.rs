@@ -88,35 +88,23 @@ impl Neighbours {
         let may_make = |(other, makers): (usize, &Makers)| {
             other != number && makers.find(namespace, name).is_some() && self.are_apart(number, other)
         };
-        self.find_by_name(number, kind.kind, namespace, name).or_else(|| {
-            let is_unknown = kind.group.is_empty() && self.may_make.iter().enumerate().any(may_make);
-            is_unknown.then_some(Elsewhere::Unknown)
-        })
-    }
-
-    /// The same of an object of this kind, namespace and name.
-    pub(crate) fn find_by_name(
-        &self,
-        number: usize,
-        kind: &str,
-        namespace: &str,
-        name: &str,
-    ) -> Option<Elsewhere> {
         let directories = self.parts.get(number).map(|(_, directories)| directories);
         let is_below = |file: &&PathBuf| {
             directories.is_some_and(|all| all.iter().any(|directory| file.starts_with(directory)))
         };
-        if let Some(file) = self.listed.get(&(kind.to_owned(), name.to_owned())).filter(is_below) {
+        if let Some(file) = self.listed.get(&(kind.kind.to_owned(), name.clone())).filter(is_below) {
             return Some(Elsewhere::Unlisted(file.clone()));
         }
-        let makers = self.makers.get(&(kind.to_owned(), namespace.to_owned(), name.to_owned()));
+        let makers = self.makers.get(&(kind.kind.to_owned(), namespace.clone(), name.clone()));
         let is_made =
             makers.into_iter().flatten().any(|other| *other != number && self.are_apart(number, *other));
         if is_made {
             return Some(Elsewhere::Made);
         }
-        (self.unknown.contains(namespace) || self.may_make(kind, namespace, name))
-            .then_some(Elsewhere::Unknown)
+        let is_unknown = self.unknown.contains(namespace)
+            || self.may_make(kind.kind, namespace, name)
+            || kind.group.is_empty() && self.may_make.iter().enumerate().any(may_make);
+        is_unknown.then_some(Elsewhere::Unknown)
     }
 
     /// Whether another unit has objects of the kind of this one, in its namespace.

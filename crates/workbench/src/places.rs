@@ -80,11 +80,6 @@ impl Places {
         self.spots.extend(others.spots);
     }
 
-    /// Whether the object is in the files.
-    pub fn has(&self, object: &Reference) -> bool {
-        self.objects.get(&key(object)).is_some()
-    }
-
     /// The place of a field of an object.
     pub(crate) fn span(&self, object: &Reference, pointer: &Pointer) -> Option<(Arc<Source>, Span)> {
         let place = self.objects.get(&key(object))?;

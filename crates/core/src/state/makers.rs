@@ -11,10 +11,9 @@ use memgate_manifest::later::is_filled_in_later;
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, NAMESPACE};
 use memgate_model::makers::Makers;
-use memgate_model::object::{DEFAULT_NAMESPACE, Reference};
+use memgate_model::object::DEFAULT_NAMESPACE;
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
-use memgate_model::tree::Tree;
 use memgate_model::workload;
 use memgate_primitives::plain_text::{cut, quoted, shown_key};
 use serde_json::Value;
@@ -119,27 +118,6 @@ fn scalars<'v>(value: &'v Value, key: &str, (all, others): (&mut Vec<&'v str>, &
         }),
         _ => {}
     }
-}
-
-/// The agents of a platform that an object of a file makes.
-///
-/// # Errors
-/// When a number that is read is beyond what a double can hold.
-pub fn made(settings: &Settings, value: &Value) -> serde_json::Result<Vec<Reference>> {
-    let (group, kind) = group_and_kind(value);
-    let mut made = Vec::new();
-    let agents = settings.families.iter().filter_map(|family| family.pods.made_agents.as_ref());
-    for agents in agents {
-        if let Some(by) = agents.by.iter().find(|by| by.is(group, kind))
-            && let Some(Reference { namespace, name, .. }) = super::reference(settings, value)
-        {
-            let tree = Tree::parse(&value.to_string(), &by.schema)?;
-            let all = (agents.names)(&name, &tree).into_iter();
-            made.extend(all.map(|name| Reference { kind: agents.kind, namespace: namespace.clone(), name }));
-        }
-    }
-    made.retain(|it| !is_filled_in_later(&it.namespace) && !is_filled_in_later(&it.name));
-    Ok(made)
 }
 
 /// Makes every Secret, `ConfigMap`, Service and claim of a namespace unknown that is not in the state, of every namespace for

@@ -2,11 +2,10 @@
 //! runs if the pod does not set that: by the mode of an annotation, else of the settings, else by the SkillPack.
 
 use crate::prelude::*;
-use memgate_model::family::MadeAgents;
 use memgate_model::platform_settings::MemoryMode;
 
 use super::api::agent::{ensemble_name, sidecar_image};
-use super::api::ensemble::{AgentConfig, Ensemble, find_config, is_excluded};
+use super::api::ensemble::{AgentConfig, find_config, is_excluded};
 use super::api::{AGENT, AGENT_OLD, ENSEMBLE, ENSEMBLE_OLD, MEMORY_SKILL, SKILL_PACK, SYSTEM_NAMESPACE};
 
 /// The kinds of an Agent, the current one first.
@@ -60,17 +59,6 @@ pub(super) fn maker<'s>(
         (!is_excluded(object.tree(), config)).then_some((object, found))
     })
 }
-
-/// The Agents that Ensembles make, by the rule of [`maker`].
-pub(super) const MADE_AGENTS: MadeAgents = MadeAgents {
-    by: &ENSEMBLES,
-    kind: &AGENT,
-    names: |name, object| {
-        let ensemble = Ensemble::read(object);
-        let made = ensemble.named_configs().filter(|config| !ensemble.excluded.contains(config));
-        made.map(|config| format!("{name}-{config}")).collect()
-    },
-};
 
 /// The SkillPack `memory`: the namespace's own, or else the one for all namespaces.
 pub(super) fn memory_pack<'s>(namespace: &str, state: &mut StateReader<'s>) -> Lookup<'s> {
