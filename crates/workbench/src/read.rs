@@ -333,7 +333,8 @@ mod tests {
         let files = ["a.yaml", "b.YAML", "c.Yml", "d.JSON", ".e.yaml", ".git/f.yaml", "g.txt", "h.TXT", ".i"];
         let root = directory(&files);
         for file in files.iter().filter(|file| **file != ".git/f.yaml") {
-            fs::write(root.path().join(file), "apiVersion: arkonis.dev/v1alpha1\n").expect("file");
+            let text = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\n";
+            fs::write(root.path().join(file), text).expect("file");
         }
         for (target, link) in
             [("nothing", "k.yaml"), ("nothing", "l"), ("a.yaml", "m.yaml"), (".git", "n.yaml")]
@@ -347,8 +348,10 @@ mod tests {
         };
         let lower = "extension not in lower case";
         let misnamed = ["b.YAML", "c.Yml", "d.JSON"].map(|file| format!("{file} ({lower})"));
-        let mut all = vec![".e.yaml (hidden)".to_owned()];
+        let other = "not named .yaml, .yml or .json";
+        let mut all = vec![".e.yaml (hidden)".to_owned(), format!(".i ({other})")];
         all.extend(misnamed);
+        all.extend(["g.txt", "h.TXT"].map(|file| format!("{file} ({other})")));
         all.push("k.yaml (a link to nothing)".to_owned());
         assert_eq!(unread(&path), all);
         assert_eq!(unread(&format!("{path}/*.txt")), [format!("h.TXT ({lower})")]);
