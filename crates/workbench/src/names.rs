@@ -28,12 +28,11 @@ use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
 /// The fields of objects that name a directory of a repository: group, kind and field.
-const PATHS: [(&str, &str, &str); 5] = [
+const PATHS: [(&str, &str, &str); 4] = [
     ("kustomize.toolkit.fluxcd.io", "Kustomization", "/spec/path"),
     ("helm.toolkit.fluxcd.io", "HelmRelease", "/spec/chart/spec/chart"),
     ("argoproj.io", "Application", "/spec/source/path"),
     ("argoproj.io", "Application", "/spec/sources/0/path"),
-    ("argoproj.io", "ApplicationSet", "/spec/template/spec/source/path"),
 ];
 
 /// The findings about names that lead nowhere in what was built, and in these plain manifests.

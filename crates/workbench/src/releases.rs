@@ -1,5 +1,5 @@
-//! How objects among the inputs install charts that are inputs too: HelmReleases of Flux, and Applications and lists of
-//! ApplicationSets of Argo CD, with the values that they give.
+//! How objects among the inputs install charts that are inputs too: HelmReleases of Flux and Applications of Argo CD, with
+//! the values that they give.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,6 @@ use serde_json::{Map, Value};
 use crate::assignments::common;
 use crate::layout::{name_of, shown};
 use crate::paths::{Roots, normal};
-use memgate_core::state::makers::applications;
 use memgate_manifest::document::embedded::Embedded;
 use memgate_manifest::document::{Document, parse_parts, values};
 use memgate_manifest::place::DocumentPlace;
@@ -118,10 +117,7 @@ impl Releases {
             for document in parse_parts(source).flat_map(|parsed| parsed.documents) {
                 match (document.group(), document.kind()) {
                     (FLUX, "HelmRelease") => releases.add_of_flux(&document, (file, &root)),
-                    (ARGO_CD, "Application") => {
-                        releases.add_of_argo_cd(&document, (document.value(), &Pointer::root()), &root);
-                    }
-                    (ARGO_CD, "ApplicationSet") => releases.add_of_set(&document, &root),
+                    (ARGO_CD, "Application") => releases.add_of_argo_cd(&document, &root),
                     _ => {}
                 }
             }
@@ -132,13 +128,11 @@ impl Releases {
     fn add(
         &mut self,
         chart: PathBuf,
-        at: (&Document, &Pointer, &str),
+        at: (&Document, &Pointer),
         (name, namespace): (String, Option<&str>),
         (layers, refusal): (Vec<Layer>, Option<String>),
     ) {
-        let (document, _, own) = at;
-        let of_set = if document.name() == own { String::new() } else { format!(", {}", shown_name(own)) };
-        let place = format!("{}{of_set}", place_of(at));
+        let place = place_of(at);
         let name = Some(name).filter(|name| name.len() <= MAX_NAME && is_dns_subdomain(name));
         let namespace = namespace.filter(|it| is_dns_label(it)).map(str::to_owned);
         self.all.push((chart, Release { place, name, namespace, layers, refusal }));
@@ -170,8 +164,8 @@ impl Releases {
         let renders_more = list(document, &spec.key("postRenderers")).next().is_some();
         let renders_more =
             renders_more.then(|| "its release has postRenderers, which are not run".to_owned());
-        let (refusal, own) = (renders_more.or(refusal), document.name());
-        self.add(at_root(root, path), (document, &spec, own), (name, namespace), (layers, refusal));
+        let refusal = renders_more.or(refusal);
+        self.add(at_root(root, path), (document, &spec), (name, namespace), (layers, refusal));
     }
 
     /// The values that a release reads from the nearest ConfigMap among the inputs; why they are not known. Of those of a
@@ -213,17 +207,10 @@ impl Releases {
         Ok(Some(Layer::Inline(if is_plain { Inline { flag: VALUES, text, ..inline } } else { inline })))
     }
 
-    /// Each element of a list makes an Application of the template. What other generators make is not known.
-    fn add_of_set(&mut self, document: &Document, root: &Path) {
-        for application in applications(document.value()).unwrap_or_default() {
-            self.add_of_argo_cd(document, (&application, &Pointer::new("/spec/template")), root);
-        }
-    }
-
-    /// Adds the charts of an Application, which stands at this place of a document.
-    fn add_of_argo_cd(&mut self, document: &Document, (value, at): (&Value, &Pointer), root: &Path) {
-        let text = |at: &Pointer| value.pointer(at.as_str())?.as_str().filter(|text| !text.is_empty());
-        let list = |at: &Pointer| value.pointer(at.as_str()).and_then(Value::as_array).into_iter().flatten();
+    /// Adds the charts of an Application.
+    fn add_of_argo_cd(&mut self, document: &Document, root: &Path) {
+        let value = document.value();
+        let (text, list) = (|at: &Pointer| text(document, at), |at: &Pointer| list(document, at));
         let spec = Pointer::new("/spec");
         let several = list(&spec.key("sources")).enumerate();
         let several = several.map(|(number, _)| spec.key("sources").index(number));
@@ -252,26 +239,22 @@ impl Releases {
             let others = list(&helm.key("fileParameters")).next();
             let others = others.map(|_| "its fileParameters are not read".to_owned());
             let refusal = refusal_of(&layers, root).or(elsewhere).or(others);
-            let place = |pointer: &Pointer| at.join(pointer);
             let (own, values) = (helm.key("valuesObject"), helm.key("values"));
             let of_object = value.pointer(own.as_str()).filter(|it| it.is_object());
-            let of_object = of_object.map(|it| object(document, place(&own), it));
-            let of_text = || Some(embedded(document, place(&values), text(&values)?.to_owned()));
+            let of_object = of_object.map(|it| object(document, own, it));
+            let of_text = || Some(embedded(document, values.clone(), text(&values)?.to_owned()));
             layers.extend(of_object.or_else(of_text));
             let parameters = helm.key("parameters");
             let all = list(&parameters).enumerate();
-            layers.extend(
-                all.filter_map(|(number, it)| parameter(document, &place(&parameters.index(number)), it)),
-            );
-            let own = text(&Pointer::new("/metadata/name")).unwrap_or_else(|| document.name());
-            let name = text(&helm.key("releaseName")).unwrap_or(own).to_owned();
-            self.add(chart, (document, &source, own), (name, namespace), (layers, refusal));
+            layers.extend(all.filter_map(|(number, it)| parameter(document, &parameters.index(number), it)));
+            let name = text(&helm.key("releaseName")).unwrap_or_else(|| document.name()).to_owned();
+            self.add(chart, (document, &source), (name, namespace), (layers, refusal));
         }
     }
 }
 
 /// The object that installs a chart, and its place, in words. Of several charts that it installs it says which one.
-fn place_of((document, field, _): (&Document, &Pointer, &str)) -> String {
+fn place_of((document, field): (&Document, &Pointer)) -> String {
     let namespace = document.namespace().map(|it| format!("{}/", shown_name(it))).unwrap_or_default();
     let file = document.source().name();
     let built = file.strip_prefix('<').and_then(|file| file.strip_suffix('>'));

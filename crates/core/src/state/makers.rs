@@ -4,7 +4,7 @@
 pub mod charts;
 mod installers;
 
-pub use installers::{Installation, applications, installations};
+pub use installers::{Installation, installations};
 
 use super::{group_and_kind, text};
 use memgate_manifest::later::is_filled_in_later;
