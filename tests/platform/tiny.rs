@@ -42,7 +42,6 @@ pub(crate) static FAMILY: Family = Family {
     codes: &codes::ALL,
     definitions: Definitions {
         crds: &[|| include_str!("tiny/notebook.yaml").into()],
-        hints: "",
         spellings: "",
         references: "",
         stand_in: SchemaStandIn::new(&codes::SCHEMA, &codes::UNKNOWN_FIELD, |_| "the CRD of the platform"),

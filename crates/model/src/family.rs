@@ -172,8 +172,6 @@ impl Validation {
 pub struct Definitions {
     /// The files with the CustomResourceDefinitions, in YAML. The program holds them compressed.
     pub crds: &'static [fn() -> Cow<'static, str>],
-    /// JSON Schema by kind and field, in YAML, for editors: what those definitions leave out. No decision reads it.
-    pub hints: &'static str,
     /// What users write for fields that those definitions lack, in YAML; `memgate_platforms::spellings` says in which form.
     pub spellings: &'static str,
     /// References without a finding, in YAML; `memgate_platforms::other_references` says in which form.

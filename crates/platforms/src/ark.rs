@@ -48,7 +48,6 @@ pub static FAMILY: Family = Family {
     codes: &codes::ALL,
     definitions: Definitions {
         crds: &[|| packed!("ark.yaml")],
-        hints: include_str!("ark/hints.yaml"),
         spellings: include_str!("ark/spellings.yaml"),
         references: include_str!("ark/references.yaml"),
         stand_in: SchemaStandIn {

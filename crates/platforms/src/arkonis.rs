@@ -55,7 +55,6 @@ pub static FAMILY: Family = Family {
             || packed!("arkonis-older.yaml"),
             || packed!("arkonis-successor.yaml"),
         ],
-        hints: include_str!("arkonis/hints.yaml"),
         spellings: include_str!("arkonis/spellings.yaml"),
         references: include_str!("arkonis/references.yaml"),
         stand_in: SchemaStandIn {

@@ -52,7 +52,6 @@ pub static FAMILY: Family = Family {
     codes: &codes::ALL,
     definitions: Definitions {
         crds: &[|| packed!("kagent.yaml"), || packed!("kagent-older.yaml")],
-        hints: include_str!("kagent/hints.yaml"),
         spellings: include_str!("kagent/spellings.yaml"),
         references: include_str!("kagent/references.yaml"),
         stand_in: SchemaStandIn {

@@ -58,7 +58,6 @@ pub static FAMILY: Family = Family {
     codes: &codes::ALL,
     definitions: Definitions {
         crds: &[|| packed!("orka.yaml")],
-        hints: include_str!("orka/hints.yaml"),
         spellings: include_str!("orka/spellings.yaml"),
         references: include_str!("orka/references.yaml"),
         stand_in: SchemaStandIn {

@@ -50,7 +50,6 @@ pub static FAMILY: Family = Family {
     codes: &codes::ALL,
     definitions: Definitions {
         crds: &[|| packed!("orloj.yaml")],
-        hints: include_str!("orloj/hints.yaml"),
         spellings: include_str!("orloj/spellings.yaml"),
         references: include_str!("orloj/references.yaml"),
         stand_in: SchemaStandIn::new(

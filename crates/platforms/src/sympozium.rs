@@ -67,7 +67,6 @@ pub static FAMILY: Family = Family {
             || packed!("sympozium-older.yaml"),
             || packed!("sympozium-sessions.yaml"),
         ],
-        hints: include_str!("sympozium/hints.yaml"),
         spellings: include_str!("sympozium/spellings.yaml"),
         references: include_str!("sympozium/references.yaml"),
         stand_in: SchemaStandIn {

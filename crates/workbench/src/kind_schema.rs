@@ -2,7 +2,7 @@
 //! drops unknown fields instead of refusing them.
 //!
 //! ```text
-//! definition ──openapi──▶ JSON Schema ──hints──▶ schema of a kind ──combined──▶ schema of all kinds
+//! definition ──openapi──▶ schema of a kind ──combined──▶ schema of all kinds
 //! ```
 
 use std::collections::BTreeSet;
@@ -11,8 +11,6 @@ use std::sync::{Arc, OnceLock};
 use memgate_manifest::document::values;
 use memgate_manifest::later::FILLED_IN_LATER;
 use memgate_manifest::source::Source;
-use memgate_model::kind::MEMORY_POLICY;
-use memgate_model::memory_view::ViewPath;
 use memgate_primitives::pointer::{Pointer, list_index};
 use serde_json::{Map, Value, json};
 
@@ -32,36 +30,18 @@ pub struct KindDefinition {
     singular: String,
     /// Each version with its schema.
     versions: Vec<(String, Value)>,
-    hints: Hints,
 }
 
 /// All definitions, family by family, and those of memgate's own kinds.
 pub fn definitions() -> Vec<KindDefinition> {
-    let of_families = memgate_platforms::ALL.into_iter().flat_map(|family| {
-        let mut hints = read_hints(family.definitions.hints);
-        let read = family.definitions.crds.iter().flat_map(|text| read(&text()));
-        read.map(move |definition| definition.with(&mut hints))
-    });
-    let mut hints = policy_hints();
-    of_families
-        .chain(read(&memgate_platforms::policy_crds()).map(|definition| definition.with(&mut hints)))
-        .collect()
+    let of_families = memgate_platforms::ALL.into_iter().flat_map(|family| family.definitions.crds);
+    of_families.flat_map(|text| read(&text())).chain(read(&memgate_platforms::policy_crds())).collect()
 }
 
 /// The definition of a kind, read once.
 pub fn definition_of(group: &str, kind: &str) -> Option<&'static KindDefinition> {
     static ALL: OnceLock<Vec<KindDefinition>> = OnceLock::new();
     ALL.get_or_init(definitions).iter().find(|it| it.group == group && it.kind == kind)
-}
-
-/// The paths that conditions can name. Those of single labels and annotations are as right.
-fn policy_hints() -> Map<String, Value> {
-    let own = memgate_platforms::ALL.into_iter().filter_map(|family| family.views.own_namespace_path);
-    let paths: Vec<&str> = ViewPath::all(own).iter().map(|row| row.path).collect();
-    let path = json!({"anyOf": [{"enum": paths}, {"type": "string"}]});
-    let fields = ["spec.rules[].fields[].path", "spec.rules[].anyOf[].fields[].path"];
-    let hints: Hints = fields.map(|field| (field.to_owned(), path.clone())).into_iter().collect();
-    Map::from_iter([(MEMORY_POLICY.kind.to_owned(), Value::from(hints))])
 }
 
 /// The definitions of a file.
@@ -85,7 +65,6 @@ fn definition(value: &Value) -> Option<KindDefinition> {
         plural: name("plural"),
         singular: name("singular"),
         versions: spec.get("versions")?.as_array()?.iter().filter_map(version).collect(),
-        hints: Hints::new(),
     })
 }
 
@@ -171,25 +150,11 @@ impl KindDefinition {
         pointer.tokens().try_fold(whole, |schema, token| below(&schema, &token))
     }
 
-    /// The definition with the hints of its family.
-    fn with(mut self, hints: &mut Map<String, Value>) -> Self {
-        if let Some(Value::Object(hints)) = hints.remove(&self.kind) {
-            self.hints = hints;
-        }
-        self
-    }
-
     fn api_version(&self, (version, _): &(String, Value)) -> String {
         format!("{}/{version}", self.group)
     }
 
     fn of_version(&self, version: &(String, Value)) -> Value {
-        let mut schema = self.of_definition(version);
-        add_hints(&self.hints, &mut schema);
-        schema
-    }
-
-    fn of_definition(&self, version: &(String, Value)) -> Value {
         let mut schema = members(converted(&version.1));
         let mut properties = members(schema.remove("properties").unwrap_or_default());
         let constant = |about, value| json!({"description": about, "type": "string", "const": value});
@@ -207,12 +172,6 @@ impl KindDefinition {
         let mut whole = Map::from_iter([("title".to_owned(), Value::from(self.full_name()))]);
         whole.extend(schema);
         Value::Object(whole)
-    }
-
-    #[cfg(test)]
-    fn lost_hints(&self) -> Vec<&str> {
-        let lost = |version| add_hints(&self.hints, &mut self.of_definition(version));
-        self.versions.iter().flat_map(lost).collect()
     }
 }
 
@@ -349,46 +308,6 @@ fn allow_null(schema: &mut Map<String, Value>) {
     }
 }
 
-/// JSON Schema by field, such as `spec.tools[].name`.
-type Hints = Map<String, Value>;
-
-/// The hints of a family, by kind.
-fn read_hints(text: &str) -> Map<String, Value> {
-    // They are part of the program, and a test checks that they can be read.
-    let documents = values(&Arc::new(Source::new("<hints>", text)), &mut Vec::new());
-    documents.first().and_then(|document| document.value().as_object()).cloned().unwrap_or_default()
-}
-
-/// Adds hints to the schema of a kind. Returns the fields that the schema lacks.
-fn add_hints<'h>(hints: &'h Hints, schema: &mut Value) -> Vec<&'h str> {
-    let mut lost = Vec::new();
-    for (field, hint) in hints {
-        match (find(schema, field), hint) {
-            (Some(Value::Object(schema)), Value::Object(hint)) => {
-                for (key, value) in hint {
-                    match (schema.get_mut(key), value) {
-                        // Fields of a later version, beside those that there are.
-                        (Some(Value::Object(fields)), Value::Object(more)) if key == "properties" => {
-                            fields.extend(more.clone());
-                        }
-                        _ => drop(schema.insert(key.clone(), value.clone())),
-                    }
-                }
-            }
-            _ => lost.push(field.as_str()),
-        }
-    }
-    lost
-}
-
-fn find<'s>(schema: &'s mut Value, field: &str) -> Option<&'s mut Value> {
-    field.split('.').try_fold(schema, |schema, step| {
-        let name = step.trim_end_matches("[]");
-        let field = schema.get_mut("properties")?.get_mut(name)?;
-        if name == step { Some(field) } else { field.get_mut("items") }
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -436,21 +355,5 @@ mod tests {
             "additionalProperties": false,
         });
         assert_eq!(converted(&schema), expected);
-    }
-
-    #[test]
-    fn are_about_fields_that_there_are() {
-        let definitions = definitions();
-        for family in memgate_platforms::ALL {
-            let hints = read_hints(family.definitions.hints);
-            assert!(!hints.is_empty(), "{} has none, or they cannot be read", family.name);
-            for kind in hints.keys() {
-                let has_kind = definitions.iter().any(|it| it.kind == *kind && !it.hints.is_empty());
-                assert!(has_kind, "{} has no {kind}", family.name);
-            }
-        }
-        let lost: Vec<_> = definitions.iter().flat_map(|it| it.lost_hints()).collect();
-        assert!(lost.is_empty(), "{lost:?}");
-        assert!(combined(&definitions).to_string().contains("recall_memory"));
     }
 }
