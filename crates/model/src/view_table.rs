@@ -18,8 +18,8 @@ pub struct ViewTable {
     /// The paths that only some backends have. A backend after `!` is one of those that do not have it, and one after
     /// `Kind/` has it for this kind only; `none` never occurs, for a value that is never missing.
     pub backends: &'static [(&'static str, &'static [&'static str])],
-    /// The paths whose value may be unknown, each with the cases.
-    pub unknown: &'static [(&'static str, &'static str)],
+    /// The paths whose value may be unknown.
+    pub unknown: &'static [&'static str],
     /// The paths whose value is one of a few words, with these. A word after `backend/` is one of this backend only.
     pub values: &'static [(&'static str, &'static [&'static str])],
     /// The paths that have a value in each view with such a backend: a default, if no other.
@@ -29,9 +29,6 @@ pub struct ViewTable {
     /// Whether no object uses it as its memory.
     pub unused: bool,
 }
-
-/// Whether a reference leads to an object may always be unknown.
-pub const UNKNOWN_REFERENCES: (&str, &str) = ("references", "what is referred to is not known");
 
 impl ViewTable {
     /// The table of these kinds in this role, whose views hold nothing yet.
@@ -131,10 +128,9 @@ impl ViewTable {
         self.has(path) && self.backends_with(path).is_none_or(|names| names.iter().any(is_of))
     }
 
-    /// The cases in which the value at a path is unknown.
-    pub fn unknown_cases(&self, path: &str) -> Option<&'static str> {
-        let path = without_parts(path);
-        self.unknown.iter().find(|(known, _)| covers(known, path)).map(|(_, cases)| *cases)
+    /// Whether the value at a path may be unknown.
+    pub fn may_be_unknown(&self, path: &str) -> bool {
+        self.unknown.iter().any(|known| covers(known, without_parts(path)))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Which platforms a rule covers: on some it has nothing to judge, and on some a value may be unknown.
+//! Which platforms a rule covers: on some it has nothing to judge.
 
 use memgate_model::family::Family;
 use memgate_model::memory_view::{Role, USERS, ViewPath};
@@ -7,57 +7,22 @@ use memgate_model::possible::{OTHER_BACKEND, Possible};
 use memgate_model::typed_rule::Conditions;
 use memgate_model::view_table::ViewTable;
 
-/// What a rule judges on a platform.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Coverage {
-    /// The platform has no such thing.
-    Nothing,
-    /// The rule judges its objects, all but those in these cases.
-    Judged(Vec<&'static str>),
-}
-
-/// What a rule judges on a platform, of these kinds; of all kinds when `None`.
-pub fn coverage(rule: &Rule, kinds: Option<&[String]>, family: &'static Family) -> Coverage {
-    coverage_when(rule, rule.when.as_deref(), kinds, family)
-}
-
-/// The same under these conditions.
-pub(super) fn coverage_when(
+/// Whether a rule judges something on a platform under these conditions, of these kinds; of all kinds when `None`.
+pub(super) fn judges(
     rule: &Rule,
     when: Option<&dyn Conditions>,
     kinds: Option<&[String]>,
     family: &'static Family,
-) -> Coverage {
-    if rule.check.kinds().is_some_and(|kinds| !knows(family, kinds)) {
-        return Coverage::Nothing;
+) -> bool {
+    // Whether objects of the platform can refer to one of the kinds of the rule, which are in small letters.
+    let knows =
+        |kinds: &[String]| family.kinds.related().any(|known| kinds.contains(&known.kind.to_lowercase()));
+    if rule.check.kinds().is_some_and(|kinds| !knows(kinds)) {
+        return false;
     }
-    let (paths, mut is_judged, mut cases) = (rule.check.paths(), false, Vec::new());
-    let mut add = |case: &'static str| {
-        if !cases.contains(&case) {
-            cases.push(case);
-        }
-    };
-    for met in met(rule, when, kinds, family) {
-        for path in paths.iter().filter(|path| met.at(path).is_some()) {
-            is_judged = true;
-            let Some(table) = met.table.filter(|_| !ViewPath::is_of_every_object(path)) else { continue };
-            table.unknown_cases(path).into_iter().flat_map(|cases| cases.split("; ")).for_each(&mut add);
-            if met.user == Role::Pod && table.has(path) {
-                add("the pod sets the variable itself");
-            }
-        }
-    }
-    if rule.check.reads_namespaces() {
-        add("its Namespace is not known");
-    }
-    if paths.contains(&"environment") {
-        add("envFrom may set a variable that is left out");
-    }
-    if is_judged || !unseen(rule, when, kinds, family).is_empty() {
-        Coverage::Judged(cases)
-    } else {
-        Coverage::Nothing
-    }
+    let paths = rule.check.paths();
+    let reads = |met: Possible| paths.iter().any(|path| met.at(path).is_some());
+    met(rule, when, kinds, family).into_iter().any(reads) || !unseen(rule, when, kinds, family).is_empty()
 }
 
 /// The views that a rule about memory meets in objects of these kinds, which use the memory: what it reads from objects that no
@@ -78,7 +43,7 @@ pub(super) fn unseen(
             return rule.about.type_name == "anyOf";
         }
         let is_of_memory = |path: &&str| !ViewPath::is_of_every_object(path) && it.at(path).is_some();
-        let may_be_unknown = |path: &&str| it.table.is_some_and(|table| table.unknown_cases(path).is_some());
+        let may_be_unknown = |path: &&str| it.table.is_some_and(|table| table.may_be_unknown(path));
         let may_be_unseen = |path: &&str| is_of_memory(path) && may_be_unknown(path);
         judged.iter().any(is_of_memory) && read.iter().any(may_be_unseen)
     };
@@ -94,7 +59,7 @@ fn is_among(kinds: Option<&[String]>, kind: &str) -> bool {
 }
 
 /// The views that a rule with these conditions meets on a platform, of objects of these kinds; of all kinds when `None`.
-pub(super) fn met(
+fn met(
     rule: &Rule,
     when: Option<&dyn Conditions>,
     kinds: Option<&[String]>,
@@ -207,9 +172,4 @@ fn narrowed(when: Option<&dyn Conditions>, mut possible: Possible, own: &[Possib
     });
     backends.retain(|it| when.can_hold(&Possible { backends: Some(vec![*it]), ..possible.clone() }, own));
     Possible { backends: Some(backends), ..possible }
-}
-
-/// Whether objects of a platform can refer to one of these kinds, in small letters.
-fn knows(family: &Family, kinds: &[String]) -> bool {
-    family.kinds.related().any(|known| kinds.contains(&known.kind.to_lowercase()))
 }

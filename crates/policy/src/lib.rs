@@ -16,7 +16,7 @@
 mod advice;
 pub mod codes;
 pub mod counts;
-pub mod coverage;
+mod coverage;
 pub mod defaults;
 mod exempt;
 pub mod judge;

@@ -11,7 +11,7 @@ use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
 use super::codes::NEVER_APPLIES;
-use super::coverage::{Coverage, coverage, coverage_when};
+use super::coverage::judges;
 use super::reader::{one_of, warning};
 
 /// The warnings about what a policy never judges on these platforms.
@@ -44,7 +44,7 @@ fn of_when(
         return findings;
     }
     let message = "holds for nothing that the rule judges, so the rule never applies";
-    let is_able = |family: &&&'static Family| coverage(rule, None, family) != Coverage::Nothing;
+    let is_able = |family: &&&'static Family| judges(rule, rule.when.as_deref(), None, family);
     let able: Vec<&str> = known.iter().filter(is_able).map(|family| family.name).collect();
     let help = match able.as_slice() {
         [] => "change the conditions, or leave them out".to_owned(),
@@ -56,11 +56,8 @@ fn of_when(
 /// Whether a rule judges nothing with its conditions, and something without them.
 fn never_holds(policy: &Policy, rule: &Rule, known: &[&'static Family]) -> bool {
     let kinds = policy.matching.kinds.as_deref();
-    let judges = |when| {
-        let is_judged = |family| coverage_when(rule, when, kinds, family) != Coverage::Nothing;
-        matched(policy, known).any(is_judged)
-    };
-    !judges(rule.when.as_deref()) && judges(None)
+    let is_judged = |when| matched(policy, known).any(|family| judges(rule, when, kinds, family));
+    !is_judged(rule.when.as_deref()) && is_judged(None)
 }
 
 /// The warnings about kinds that the policy names and none of its rules judges.
@@ -75,11 +72,10 @@ fn unjudged_kinds(
     let families: Vec<&'static Family> = matched(policy, known).collect();
     let is_judged = |kind: &String| {
         let kind = std::slice::from_ref(kind);
-        let judges = |(rule, when): &(&Rule, Option<&dyn Conditions>)| {
-            let mut coverages = families.iter().map(|family| coverage_when(rule, *when, Some(kind), family));
-            coverages.any(|it| it != Coverage::Nothing)
+        let of_rule = |(rule, when): &(&Rule, Option<&dyn Conditions>)| {
+            families.iter().any(|family| judges(rule, *when, Some(kind), family))
         };
-        rules.iter().any(judges) || policy.defaults.iter().any(|it| kind.contains(&it.kind))
+        rules.iter().any(of_rule) || policy.defaults.iter().any(|it| kind.contains(&it.kind))
     };
     let finding = |(kind, index): (&String, usize)| {
         let its_roles = roles_of(kind, &families);

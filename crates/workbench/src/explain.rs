@@ -10,7 +10,6 @@ use memgate_model::memory_view::Role;
 use memgate_model::object::Reference;
 use memgate_model::policy::{During, Match, Policy, Promotion, Rule};
 use memgate_model::request::Point;
-use memgate_policy::coverage::{Coverage, coverage};
 use memgate_policy::rules;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::plain_text::plain;
@@ -25,7 +24,6 @@ pub fn rule(policy: &Policy, rule: &Rule, inputs: &Inputs) -> String {
     line("asks", &asks(policy, rule, inputs));
     line("judges", &judged(rule));
     line("matches", &matched(&policy.matching));
-    line("families", &covered(policy, rule, inputs));
     if rule.during != During::default() {
         line("applies", &during(rule.during));
     }
@@ -76,23 +74,6 @@ fn judged(rule: &Rule) -> String {
         (Role::Pod, true, true) => "agent pods, themselves and by the memory they use",
     };
     rule.roles.iter().map(words).collect::<Vec<_>>().join("; ")
-}
-
-/// What the rule judges of each family that the policy matches.
-fn covered(policy: &Policy, rule: &Rule, inputs: &Inputs) -> String {
-    let matching = &policy.matching;
-    let is_matched =
-        |name: &str| matching.families.as_ref().is_none_or(|names| names.iter().any(|it| it == name));
-    let families = inputs.snapshot.settings.families.iter().copied().filter(|family| is_matched(family.name));
-    let lines = families.map(|family| {
-        let words = match coverage(rule, matching.kinds.as_deref(), family) {
-            Coverage::Nothing => "no such thing".to_owned(),
-            Coverage::Judged(cases) if cases.is_empty() => "judged".to_owned(),
-            Coverage::Judged(cases) => format!("judged; unknown where {}", cases.join(", or where ")),
-        };
-        format!("{}: {words}", family.name)
-    });
-    lines.collect::<Vec<_>>().join("\n              ")
 }
 
 fn matched(matching: &Match) -> String {

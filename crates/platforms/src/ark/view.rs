@@ -16,7 +16,7 @@ use memgate_model::object::{Lookup, Object};
 use memgate_model::pod::Pod;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
-use memgate_model::view_table::{UNKNOWN_REFERENCES, ViewTable};
+use memgate_model::view_table::ViewTable;
 use memgate_primitives::pointer::Pointer;
 
 use super::FAMILY;
@@ -34,19 +34,7 @@ pub(crate) static VIEWED: [(&Kind, Role); 3] =
 pub(crate) static TABLES: [ViewTable; 3] = [
     ViewTable {
         paths: &["backend", "endpoint", "secrets", "durable", "inline", "references"],
-        unknown: &[
-            (
-                "endpoint",
-                "the endpoint is in a Secret; the endpoint is in a ConfigMap that is not known; the endpoint is in a query \
-                 parameter; its Service is not known; a value holds $(…); the host can be read in two ways",
-            ),
-            (
-                "durable",
-                "what serves the endpoint is not known; the workload of its Service is not known; the backend of that \
-                 workload is not known",
-            ),
-            UNKNOWN_REFERENCES,
-        ],
+        unknown: &["endpoint", "durable", "references"],
         values: &[("backend", &["http"])],
         sure: &["backend"],
         derived: &["backend"],
@@ -54,7 +42,7 @@ pub(crate) static TABLES: [ViewTable; 3] = [
     },
     ViewTable {
         paths: &["ttlSeconds", "references"],
-        unknown: &[("ttlSeconds", "the ArkConfig is not known"), UNKNOWN_REFERENCES],
+        unknown: &["ttlSeconds", "references"],
         ..ViewTable::new(Role::Referrer, &[&QUERY])
     },
     ViewTable { paths: &["ttlSeconds"], ..ViewTable::new(Role::Referrer, &[&ARK_CONFIG]) },

@@ -14,7 +14,7 @@ use memgate_model::object::{Lookup, Object};
 use memgate_model::pod::Pod;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
-use memgate_model::view_table::{UNKNOWN_REFERENCES, ViewTable};
+use memgate_model::view_table::ViewTable;
 
 use super::FAMILY;
 use super::api::{
@@ -57,10 +57,7 @@ pub(crate) static TABLES: [ViewTable; 2] = [
             ("collection", &["vector-store"]),
             ("secrets", &["redis", "vector-store"]),
         ],
-        unknown: &[(
-            "endpoint",
-            "the endpoint is in a Secret; a value holds $(…); the host can be read in two ways",
-        )],
+        unknown: &["endpoint"],
         values: &[
             ("backend", &["in-context", "redis", "vector-store"]),
             ("durable", &["in-context/false", "redis/true", "vector-store/true"]),
@@ -75,7 +72,7 @@ pub(crate) static TABLES: [ViewTable; 2] = [
     },
     ViewTable {
         paths: &["references"],
-        unknown: &[UNKNOWN_REFERENCES],
+        unknown: &["references"],
         ..ViewTable::new(
             Role::Referrer,
             &[&ARKONIS.agent, &ARKONIS_OLD.agent, &AGENTOPS.agent, &KUBESWARM.agent],

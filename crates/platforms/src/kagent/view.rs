@@ -13,7 +13,7 @@ use memgate_model::memory_view::{EndpointSource, MemoryView, ReferenceView, Role
 use memgate_model::object::Lookup;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
-use memgate_model::view_table::{UNKNOWN_REFERENCES, ViewTable};
+use memgate_model::view_table::ViewTable;
 use memgate_primitives::name::is_dns_subdomain;
 use memgate_primitives::pointer::Pointer;
 
@@ -38,12 +38,12 @@ pub(crate) static TABLES: [ViewTable; 5] = [
     ViewTable { unused: true, ..of_own_database(&[&NEWER_AGENT]) },
     ViewTable {
         paths: &["references"],
-        unknown: &[UNKNOWN_REFERENCES],
+        unknown: &["references"],
         ..ViewTable::new(Role::Referrer, &[&NEWER_AGENT])
     },
     ViewTable {
         paths: &["backend", "durable", "provider", "endpoint", "inline", "secrets"],
-        unknown: &[("endpoint", "a value holds $(…); the host can be read in two ways")],
+        unknown: &["endpoint"],
         unused: true,
         values: &[("backend", &["pinecone"]), ("durable", &["true"]), ("provider", &["Pinecone"])],
         sure: &["backend", "durable", "provider"],
@@ -53,23 +53,12 @@ pub(crate) static TABLES: [ViewTable; 5] = [
 
 /// What the views of memory in kagent's own database hold.
 const fn of_own_database(kinds: &'static [&'static Kind]) -> ViewTable {
-    const EMBEDDER: &str = "its ModelConfig is not known";
-    const ADDRESS: &str =
-        "its ModelConfig is not known; the endpoint is in a ConfigMap; the host can be read in two ways";
     ViewTable {
         paths: &[
             "backend", "durable", "ttlSeconds", "provider", "endpoint", "embedding", "secrets", "inline",
             "references",
         ],
-        unknown: &[
-            ("provider", EMBEDDER),
-            ("endpoint", ADDRESS),
-            ("embedding.endpoint", ADDRESS),
-            ("embedding", EMBEDDER),
-            ("secrets", EMBEDDER),
-            ("inline", EMBEDDER),
-            UNKNOWN_REFERENCES,
-        ],
+        unknown: &["provider", "endpoint", "embedding", "secrets", "inline", "references"],
         values: &[("backend", &["postgres"]), ("durable", &["true"])],
         sure: &["backend", "durable", "ttlSeconds"],
         derived: &["backend"],

@@ -13,7 +13,7 @@ use memgate_model::memory_view::{EndpointSource, InlineView, MemoryView, Referen
 use memgate_model::pod::Pod;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
-use memgate_model::view_table::{UNKNOWN_REFERENCES, ViewTable};
+use memgate_model::view_table::ViewTable;
 use memgate_primitives::pointer::Pointer;
 
 use super::api::{
@@ -35,7 +35,7 @@ pub(crate) static VIEWED: [(&Kind, Role); 4] = [
 pub(crate) static TABLES: [ViewTable; 4] = [
     ViewTable {
         paths: &["backend", "endpoint", "collection", "secrets"],
-        unknown: &[("endpoint", "a value holds $(…); the host can be read in two ways")],
+        unknown: &["endpoint"],
         // Its kind is not released, so no object uses it.
         unused: true,
         ..ViewTable::new(Role::Memory, &[&MEMORY_BACKEND])
@@ -43,7 +43,7 @@ pub(crate) static TABLES: [ViewTable; 4] = [
     ViewTable { paths: &["secrets", "operations"], ..ViewTable::new(Role::Referrer, &[&AGENT]) },
     ViewTable {
         paths: &["operations", "inline", "references"],
-        unknown: &[UNKNOWN_REFERENCES],
+        unknown: &["references"],
         ..ViewTable::new(Role::Referrer, &[&TASK])
     },
     ViewTable { paths: &["operations"], ..ViewTable::new(Role::Referrer, &[&NAMESPACE]) },

@@ -14,7 +14,7 @@ use memgate_model::object::{Lookup, Object};
 use memgate_model::pod::Pod;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
-use memgate_model::view_table::{UNKNOWN_REFERENCES, ViewTable};
+use memgate_model::view_table::ViewTable;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
@@ -46,22 +46,14 @@ pub(crate) static TABLES: [ViewTable; 2] = [
             ("endpoint", &["!in-memory"]),
             ("secrets", &["!in-memory"]),
         ],
-        unknown: &[
-            ("endpoint", "the endpoint is in a Secret; a value holds $(…); the host can be read in two ways"),
-            (
-                "embedding.endpoint",
-                "its ModelEndpoint is not known; a value holds $(…); the host can be read in two ways",
-            ),
-            ("embedding", "its ModelEndpoint is not known"),
-            UNKNOWN_REFERENCES,
-        ],
+        unknown: &["endpoint", "embedding", "references"],
         values: &[("durable", &["in-memory/false", "pgvector/true"])],
         sure: &["backend", "provider"],
         ..ViewTable::new(Role::Memory, &[&MEMORY])
     },
     ViewTable {
         paths: &["operations", "references", NAMESPACE_PATH],
-        unknown: &[UNKNOWN_REFERENCES],
+        unknown: &["references"],
         values: &[("operations[]", &["read", "write", "search", "list", "ingest"])],
         ..ViewTable::new(Role::Referrer, &[&VALIDATED_AGENT])
     },

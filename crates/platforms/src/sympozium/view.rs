@@ -20,7 +20,7 @@ use memgate_model::object::Object;
 use memgate_model::pod::Pod;
 use memgate_model::request::Operation;
 use memgate_model::state_reader::StateReader;
-use memgate_model::view_table::{UNKNOWN_REFERENCES, ViewTable};
+use memgate_model::view_table::ViewTable;
 
 use super::api::agent::has_memory;
 use super::api::{
@@ -61,7 +61,7 @@ pub(crate) static TABLES: [ViewTable; 6] = [
             ("storageClass", &["workspace"]),
             ("ttlSeconds", &["workspace"]),
         ],
-        unknown: &[("endpoint", "the SkillPack \"memory\" is not known"), UNKNOWN_REFERENCES],
+        unknown: &["endpoint", "references"],
         values: &[("backend", &["sqlite", "configmap", "workspace"]), ("durable", &["true"])],
         sure: &["backend", "durable"],
         derived: &["backend", "endpoint"],
@@ -87,7 +87,7 @@ pub(crate) static TABLES: [ViewTable; 6] = [
     },
     ViewTable {
         paths: &["backend", "durable", "references", "storageBytes", "storageClass", "ttlSeconds"],
-        unknown: &[UNKNOWN_REFERENCES],
+        unknown: &["references"],
         values: &[("backend", &["workspace"]), ("durable", &["true"])],
         sure: &["backend", "durable"],
         derived: &["backend"],
@@ -95,14 +95,14 @@ pub(crate) static TABLES: [ViewTable; 6] = [
     },
     ViewTable {
         paths: &["backend", "durable", "references", "storageBytes", "ttlSeconds"],
-        unknown: &[UNKNOWN_REFERENCES],
+        unknown: &["references"],
         values: &[("backend", &["harness-session"]), ("durable", &["true"])],
         sure: &["backend", "durable"],
         ..ViewTable::new(Role::Memory, &[&HARNESS_SESSION])
     },
     ViewTable {
         paths: &["references"],
-        unknown: &[UNKNOWN_REFERENCES],
+        unknown: &["references"],
         ..ViewTable::new(Role::Referrer, &[&AGENT_RUN])
     },
 ];
