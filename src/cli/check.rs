@@ -6,22 +6,22 @@ use anyhow::Context as _;
 
 use crate::cli::ExitStatus;
 use crate::cli::branch::OpenBranch;
-use crate::cli::fix::{FixArgs, MAX_ROUNDS, mend, mend_rendered, write_files};
+use crate::cli::fix::{FixArgs, mend, mend_rendered, write_files};
 use crate::cli::input::InputArgs;
-use crate::cli::output::{OutputArg, check_places, has_format, is_page, or_reported, write_outputs};
+use crate::cli::output::{OutputArg, check_places, is_page, or_reported, write_outputs};
 use crate::cli::project::{FailOnSeverity, Project};
 use crate::cli::pull_request::{open_branch, reference};
 use crate::cli::terminal::Terminal;
 use memgate_model::finding::{Finding, Severity};
 use memgate_platforms::common::{KUSTOMIZATION_INVALID, STATE_UNUSED, VALUE_UNKNOWN};
 use memgate_policy::counts::RuleCounts;
-use memgate_workbench::fix::{diffs, judged_with, summary, with_edits};
+use memgate_workbench::fix::{diffs, judged_with, summary};
 use memgate_workbench::ignore;
 use memgate_workbench::ignored_codes::IgnoredCodes;
 use memgate_workbench::judge::Checked;
 use memgate_workbench::outcome::{FailOn, notes, nothing_found, with_page};
 use memgate_workbench::place::report;
-use memgate_workbench::report::{Report, ReportFormat, Shown, rule_counts, text};
+use memgate_workbench::report::{Report, Shown, rule_counts, text};
 use memgate_workbench::run::{Run, judged, leave_out};
 
 /// Check manifests: what would be denied in a cluster, and why
@@ -161,13 +161,11 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let mut run = args.input.run(&project, terminal)?;
     run.plan.ignored = IgnoredCodes::new(&args.ignore).map_err(anyhow::Error::msg)?;
     run.plan.wants_map = is_page(&args.output);
-    let wants_edits = has_format(&args.output, ReportFormat::Sarif);
     if args.fix.fix {
         return run_fix(args, run, fail_on, terminal);
     }
     let compare = |it: OpenBranch| it.compare(&args.input, &project, &mut run, terminal);
     let compared = branch.map(compare).transpose()?;
-    let is_compared = compared.is_some();
     let mut checked = match compared {
         Some(compared) => compared.judged(&run)?,
         None => {
@@ -181,13 +179,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     // The next run on the main branch would end with it. What is denied now comes before that.
     let is_only_broken = broken.is_some() && checked.inputs.errors.is_empty();
     checked.inputs.errors.extend(broken);
-    let mut report =
-        Report { shown: if args.verbose { Shown::All } else { Shown::Folded }, ..report(&checked) };
-    if wants_edits {
-        // What is known is not corrected, and standard input has no text to correct.
-        let again = Some(&run).filter(|_| !is_compared && !run.plan.reads_stdin());
-        report = with_edits(report, &checked, again, MAX_ROUNDS)?;
-    }
+    let report = Report { shown: if args.verbose { Shown::All } else { Shown::Folded }, ..report(&checked) };
     let report = with_page(report, "check", &checked);
     let mut status = finish(&checked, &report, &args.output, fail_on, terminal)?;
     if is_only_broken && fail_on.is_in(&report) {
@@ -218,8 +210,6 @@ fn run_fix(args: &Args, mut run: Run, fail_on: FailOn, terminal: Terminal) -> an
     args.fail_on.hide_later(fail_on, &mut checked);
     let checked = &checked;
     let report = Report { shown: if args.verbose { Shown::All } else { Shown::Folded }, ..report(checked) };
-    // What could be corrected is, unless it could not be written.
-    let report = with_edits(report, checked, None, MAX_ROUNDS)?;
     let report = with_page(report, "check", checked);
     if args.fix.diff {
         terminal.out(&diffs(&fixed).context("failed to write the diff")?)?;

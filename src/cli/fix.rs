@@ -10,7 +10,7 @@ use memgate_workbench::run::{Run, judged_without_ignored};
 
 /// The most rounds of correcting and checking again. Below a corrected field others show up, and one object has at
 /// most 50 findings at a time: a list of ten thousand wrong elements takes 200 rounds.
-pub const MAX_ROUNDS: usize = 250;
+const MAX_ROUNDS: usize = 250;
 
 /// The flags about corrections.
 #[derive(Debug, clap::Args)]

@@ -21,7 +21,6 @@ mod editor;
 mod false_alarms;
 mod files;
 mod fingerprints;
-mod fixes;
 mod github;
 mod hostile;
 mod junit;

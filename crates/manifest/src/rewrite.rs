@@ -107,38 +107,6 @@ pub struct Splice {
     pub text: String,
 }
 
-/// The changes of a text that have the effect of two rounds of changes, each in order. The second round changes the text
-/// `between`, which the first one makes.
-pub fn joined(first: &[Splice], between: &str, second: &[Splice]) -> Vec<Splice> {
-    // Stretches of the text between, each with how many bytes were there before, or with its new text.
-    let (mut added, mut removed, mut stretches) = (0, 0, Vec::with_capacity(first.len() + second.len()));
-    for Splice { start, end, text } in first {
-        let start_between = start + added - removed;
-        stretches.push((start_between, start_between + text.len(), end - start, None));
-        (added, removed) = (added + text.len(), removed + end - start);
-    }
-    stretches.extend(second.iter().map(|it| (it.start, it.end, 0, Some(&it.text))));
-    stretches.sort();
-    let (mut all, mut stretches) = (Vec::new(), stretches.into_iter().peekable());
-    (added, removed) = (0, 0);
-    while let Some(begin) = stretches.peek().map(|(start, ..)| *start) {
-        let (start, mut end, mut copied, mut text) = (begin + removed - added, begin, begin, String::new());
-        while let Some((from, to, before, new)) = stretches.next_if(|(start, ..)| *start <= end) {
-            if let Some(new) = new {
-                text.push_str(between.get(copied..from).unwrap_or_default());
-                text.push_str(new);
-                copied = to;
-            } else {
-                (added, removed) = (added + to - from, removed + before);
-            }
-            end = end.max(to);
-        }
-        text.push_str(between.get(copied..end).unwrap_or_default());
-        all.push(Splice { start, end: end + removed - added, text });
-    }
-    all
-}
-
 /// The new text. Of changes at one place the first comes first. `None` when changes overlap.
 pub(super) fn apply_splices(old: &str, mut changes: Vec<Splice>) -> Option<String> {
     changes.sort_by_key(|splice| (splice.start, splice.end));

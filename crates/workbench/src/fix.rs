@@ -3,23 +3,21 @@
 //! A finding carries its fix, and `manifest::fix` makes it. Findings that a comment or the base turned into
 //! notes are not fixed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
-use crate::errors::location;
 use crate::judge::{Checked, Decided};
 use crate::load::Error;
 use crate::origins::files::TextPatches;
 use crate::origins::spot::Standing;
 use crate::report::diff::{self, FileDiff};
-use crate::report::{FindingEdit, LocatedFinding, ObjectRef, Report, counted, plain};
+use crate::report::{LocatedFinding, ObjectRef, counted, plain};
 use crate::run::{Run, judged_without_ignored};
 use memgate_manifest::document::values;
 use memgate_manifest::fix::{Fixed, TextFix, fix};
 use memgate_manifest::mask;
 use memgate_manifest::place::{DocumentPlace, LastSource};
-use memgate_manifest::rewrite::{Splice, joined};
 use memgate_manifest::source::Source;
 use memgate_model::finding::{Details, Finding, Severity};
 use memgate_platforms::message::and_more;
@@ -33,8 +31,6 @@ pub struct FixedFile {
     pub source: Arc<Source>,
     /// Its new text.
     pub text: String,
-    /// The changes that make it of the text that was read, in order.
-    pub changes: Vec<Splice>,
     /// How many fixes were made.
     pub count: usize,
 }
@@ -89,12 +85,7 @@ pub fn fix_in_rounds(
 pub fn add_round(fixed: &mut FixedTexts, round: impl IntoIterator<Item = FixedFile>) {
     for file in round {
         let file = match fixed.remove(file.source.name()) {
-            Some(FixedFile { source, text, changes, count }) => FixedFile {
-                source,
-                changes: joined(&changes, &text, &file.changes),
-                count: count + file.count,
-                ..file
-            },
+            Some(FixedFile { source, count, .. }) => FixedFile { source, count: count + file.count, ..file },
             None => file,
         };
         fixed.insert(file.source.name().to_owned(), file);
@@ -134,119 +125,29 @@ pub fn summary(done: &str, fixed: &FixedTexts, nothing: &str) -> String {
     format!("{done} {findings} in {all}: {}", and_more(&files, MAX_NAMED))
 }
 
-/// The fixes of a source, and the findings that each is for.
-#[derive(Debug)]
-struct SourceFixes<'c> {
-    source: &'c Arc<Source>,
-    fixed: Fixed,
-    findings: Vec<Vec<FindingKey>>,
-}
-
 /// Identifies a finding by the addresses of it and of its object: equal objects share their findings.
 type FindingKey = (*const ObjectRef, *const Finding);
 
-/// The fixes of every source with any, in the order of the inputs. Those for built objects are made in the files from which these
-/// come.
-fn fixes(checked: &Checked) -> Vec<SourceFixes<'_>> {
-    type OfSource<'c> = (Vec<TextFix<'c>>, Vec<Vec<FindingKey>>);
-    let mut by_source: BTreeMap<*const Source, OfSource<'_>> = BTreeMap::new();
-    let mut seen = BTreeMap::new();
-    for (key, fix) in checked.decided.iter().flat_map(|decided| fixes_by_finding(decided, ONLY_ONE)) {
+/// The sources with fixes, each with its new text, in the order of the inputs. Those for built objects are made in the files from
+/// which these come.
+fn fix_all(checked: &Checked) -> Vec<FixedFile> {
+    let (mut by_source, mut seen) = (BTreeMap::<_, Vec<TextFix<'_>>>::new(), BTreeSet::new());
+    for (_, fix) in checked.decided.iter().flat_map(|decided| fixes_by_finding(decided, ONLY_ONE)) {
         let source = Arc::as_ptr(fix.place.source());
-        let (fixes, findings) = by_source.entry(source).or_default();
         // Two units may have objects of the same text.
-        let number = *seen.entry((source, fix.place.start(), fix.pointer.clone())).or_insert(fixes.len());
-        if number == fixes.len() {
-            fixes.push(fix);
-            findings.push(Vec::new());
+        if seen.insert((source, fix.place.start(), fix.pointer.clone())) {
+            by_source.entry(source).or_default().push(fix);
         }
-        findings.get_mut(number).into_iter().for_each(|of_fix| of_fix.push(key));
     }
     let mut last = LastSource::default();
-    let fixed = |source| {
-        let (wanted, findings) = by_source.remove(&Arc::as_ptr(source))?;
+    let fixed = |source: &Arc<Source>| {
+        let wanted = by_source.remove(&Arc::as_ptr(source))?;
         last.is_now(wanted.first()?.place);
-        let fixed = fix(source, &wanted);
-        Some(SourceFixes { source, fixed, findings })
+        let Fixed { text, made } = fix(source, &wanted);
+        let (source, count) = (Arc::clone(source), made.iter().flatten().count());
+        (text != source.text()).then_some(FixedFile { source, text, count })
     };
     checked.inputs.sources.iter().chain(checked.inputs.origins.traced()).filter_map(fixed).collect()
-}
-
-/// Every text with a fix, in the order of the inputs.
-fn fix_all(checked: &Checked) -> Vec<FixedFile> {
-    let all = fixes(checked);
-    let file = |SourceFixes { source, fixed: Fixed { text, made }, .. }| {
-        let mut changes: Vec<Splice> = made.into_iter().flatten().collect();
-        changes.sort_by_key(|change| (change.start, change.end));
-        let (source, count) = (Arc::clone(source), changes.len());
-        (text != source.text()).then_some(FixedFile { source, text, changes, count })
-    };
-    all.into_iter().filter_map(file).collect()
-}
-
-/// The same report with the changes that [`fix_in_rounds`] makes, each at the finding that it corrects. What shows up only
-/// below a corrected field is at the nearest finding before it. `run` judges again; without one, or where the texts cannot
-/// be judged again, only the first round is made.
-///
-/// # Errors
-/// When the files cannot be loaded again.
-pub fn with_edits<'c>(
-    report: Report<'c>,
-    checked: &'c Checked,
-    run: Option<&Run>,
-    max_rounds: usize,
-) -> Result<Report<'c>, Error> {
-    let first = fixes(checked);
-    if first.iter().all(|it| it.fixed.made.iter().all(Option::is_none)) {
-        return Ok(report);
-    }
-    let files = match run {
-        Some(run) => fix_in_rounds(&mut run.clone(), checked, max_rounds, |_| true)?.0,
-        None => {
-            let all = fix_all(checked).into_iter();
-            all.map(|it| (it.source.name().to_owned(), it)).collect()
-        }
-    };
-    let mut starts = BTreeMap::new();
-    for SourceFixes { source, fixed: Fixed { made, .. }, findings } in &first {
-        let made = made.iter().zip(findings).filter_map(|(change, of)| Some((change.as_ref()?.start, of)));
-        starts.extend(made.flat_map(|(start, of)| of.iter().map(move |key| (*key, (source.name(), start)))));
-    }
-    let mut places: BTreeMap<&str, BTreeMap<usize, usize>> = BTreeMap::new();
-    for (number, located) in report.findings.iter().enumerate() {
-        if let Some((file, start)) = starts.get(&key_of(located.object_ref, located.finding)) {
-            places.entry(file).or_default().entry(*start).or_insert(number);
-        }
-    }
-    let mut report = report;
-    for SourceFixes { source, .. } in first {
-        let Some(FixedFile { changes, .. }) = files.get(source.name()) else { continue };
-        let places = places.remove(source.name()).unwrap_or_default();
-        let mut floor = 0;
-        for change in changes {
-            let own = places.range(change.start..=change.end).next();
-            let before = || places.range(..change.start).next_back();
-            let number = own.or_else(before).or_else(|| places.first_key_value());
-            if let Some(located) = number.and_then(|(_, number)| report.findings.get_mut(*number)) {
-                located.edits.push(edit(source, change, floor));
-            }
-            floor = change.end;
-        }
-    }
-    Ok(report)
-}
-
-/// A change as reports show it. One that removes the last lines of a text begins at the end of the line before, so that it
-/// ends in a line that exists, unless another change ends behind `floor` there.
-fn edit<'c>(source: &'c Arc<Source>, change: &Splice, floor: usize) -> FindingEdit<'c> {
-    let (text, mut start, mut end) = (source.text(), change.start, change.end);
-    let line_end = if text.ends_with("\r\n") { "\r\n" } else { "\n" };
-    let is_last = end == text.len() && text.ends_with(line_end) && change.text.is_empty();
-    let before = text.get(floor..start).unwrap_or_default();
-    if is_last && before.ends_with(line_end) {
-        (start, end) = (start - line_end.len(), end - line_end.len());
-    }
-    FindingEdit { location: location(source, source.span(start, end)), text: change.text.clone() }
 }
 
 /// The file of a source with one fix of a finding, if that can be made.
@@ -260,8 +161,7 @@ pub fn fix_one(
     let mut wanted = checked.decided.iter().flat_map(|decided| fixes_by_finding(decided, choose));
     let (_, wanted) = wanted.find(|(of, _)| *of == key)?;
     let Fixed { text, made } = fix(source, &[wanted]);
-    let changes: Vec<Splice> = made.into_iter().flatten().collect();
-    (!changes.is_empty()).then(|| FixedFile { source: Arc::clone(source), text, changes, count: 1 })
+    made.iter().any(Option::is_some).then(|| FixedFile { source: Arc::clone(source), text, count: 1 })
 }
 
 /// Chooses a fix of a finding.

@@ -319,7 +319,6 @@ fn locate<'r>(
         location,
         related,
         fingerprint: Fingerprint::default(),
-        edits: Vec::new(),
     }
 }
 
@@ -346,7 +345,6 @@ fn of_file(notice: &Notice) -> LocatedFinding<'_> {
         location: location(&notice.source, notice.span),
         related: related.into_iter().collect(),
         fingerprint: Fingerprint::default(),
-        edits: Vec::new(),
     }
 }
 

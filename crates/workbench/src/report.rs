@@ -168,17 +168,6 @@ pub struct LocatedFinding<'a> {
     pub related: Vec<Related<'a>>,
     /// Identifies the finding in the report, the same in every run: see [`fingerprint`].
     pub fingerprint: Fingerprint,
-    /// The changes that correct it, if a format shows them.
-    pub edits: Vec<FindingEdit<'a>>,
-}
-
-/// A change of a file that corrects a finding.
-#[derive(Debug)]
-pub struct FindingEdit<'a> {
-    /// The stretch that changes.
-    pub location: FileLocation<'a>,
-    /// The text in place of it.
-    pub text: String,
 }
 
 impl LocatedFinding<'_> {

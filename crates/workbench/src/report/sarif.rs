@@ -13,8 +13,8 @@ use crate::built;
 use crate::report::fingerprint::{self, Counter, Fingerprint};
 use crate::report::json::without_nulls;
 use crate::report::{
-    FileLocation, FindingEdit, InputError, LocatedFinding, ObjectRef, Related, Report, counted, page,
-    percent_encoded, relative,
+    FileLocation, InputError, LocatedFinding, ObjectRef, Related, Report, counted, page, percent_encoded,
+    relative,
 };
 use memgate_model::finding::{Finding, Relation, Severity};
 use memgate_model::policy_rule::PolicyRule;
@@ -158,22 +158,10 @@ fn of_finding(located: &LocatedFinding<'_>, rules: &Rules<'_>) -> Value {
     let rule = finding.code_name();
     let mut result = result(rules, rule, level, &text, &[location], &located.related, located.fingerprint);
     if let Value::Object(members) = &mut result {
-        members.extend(fix(located).map(|fix| ("fixes".to_owned(), json!([fix]))));
         let is_known = finding.relation == Relation::Known;
         members.extend(is_known.then(|| ("baselineState".to_owned(), json!("unchanged"))));
     }
     result
-}
-
-/// The changes that correct a finding, all of them in one file; `None` without any.
-fn fix(located: &LocatedFinding<'_>) -> Option<Value> {
-    let file = located.edits.first()?.location.file;
-    let replacement = |edit: &FindingEdit<'_>| json!({"deletedRegion": region(&edit.location), "insertedContent": {"text": edit.text}});
-    let replacements: Vec<Value> = located.edits.iter().map(replacement).collect();
-    Some(json!({
-        "description": {"text": "The change that memgate check --fix makes"},
-        "artifactChanges": [{"artifactLocation": artifact(file), "replacements": replacements}],
-    }))
 }
 
 fn of_error(error: &InputError<'_>, rules: &Rules<'_>, counter: &mut Counter) -> Value {

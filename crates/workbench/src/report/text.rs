@@ -333,7 +333,6 @@ mod tests {
             location,
             related: related.into_iter().collect(),
             fingerprint: Fingerprint::default(),
-            edits: Vec::new(),
         };
         let report = Report { findings: vec![located], ..Report::default() };
         let mut out = Vec::new();
