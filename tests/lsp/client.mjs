@@ -270,7 +270,7 @@ export class Editor {
         return document.getText().slice(offset(range.start), offset(range.end));
     }
 
-    // Replaces a piece of text, as typing or pasting does: only the difference is sent.
+    // Replaces a piece of text, as typing or pasting does.
     async replace(name, piece, text) {
         const start = this.text(name).indexOf(piece);
         assert.ok(start >= 0, `${name} does not have ${JSON.stringify(piece)}`);
@@ -279,16 +279,16 @@ export class Editor {
 
     async edit(name, start, end, text) {
         const document = this.document(name);
-        await this.change(name, [{ range: this.rangeAt(document, start, end), text }], [
-            { range: { start: document.positionAt(start), end: document.positionAt(end) }, text },
-        ]);
+        const range = { start: document.positionAt(start), end: document.positionAt(end) };
+        await this.change(name, [{ range, text }]);
     }
 
-    // Changes with ranges in the columns that were agreed, and the same in those of JavaScript.
-    async change(name, contentChanges, own = contentChanges) {
+    // Makes changes, and sends the whole text.
+    async change(name, changes) {
         const document = this.document(name);
-        TextDocument.update(document, own, document.version + 1);
+        TextDocument.update(document, changes, document.version + 1);
         const { uri, version } = document;
+        const contentChanges = [{ text: document.getText() }];
         await this.notify(lsp.DidChangeTextDocumentNotification.type, { textDocument: { uri, version }, contentChanges });
     }
 

@@ -53,7 +53,7 @@ pub(crate) struct Lines<'t> {
 }
 
 /// The byte at which each line of a text starts.
-pub(crate) fn line_starts(text: &str) -> Vec<usize> {
+fn line_starts(text: &str) -> Vec<usize> {
     let bytes = text.as_bytes();
     let ends_line = |at: &usize| match bytes.get(*at) {
         Some(b'\r') => bytes.get(at + 1) != Some(&b'\n'),
@@ -73,17 +73,7 @@ fn count_units(bytes: &[u8]) -> usize {
 impl<'t> Lines<'t> {
     /// Finds the lines of a text.
     pub(crate) fn new(text: &'t str, encoding: Encoding) -> Self {
-        Self::with(text, line_starts(text), encoding)
-    }
-
-    /// The lines of a text that start at these bytes.
-    pub(crate) const fn with(text: &'t str, starts: Vec<usize>, encoding: Encoding) -> Self {
-        Self { text, starts, encoding, units: OnceCell::new() }
-    }
-
-    /// The byte at which each line starts.
-    pub(crate) fn into_starts(self) -> Vec<usize> {
-        self.starts
+        Self { text, starts: line_starts(text), encoding, units: OnceCell::new() }
     }
 
     fn units_before(&self, at: usize) -> usize {

@@ -2,26 +2,25 @@
 //!
 //! All work is done in one thread, message after message. Diagnostics are made once the author pauses.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use lsp_server::{ErrorCode, Message, Notification, Request, RequestId};
+use lsp_server::{ErrorCode, Message, Notification, Request};
 use lsp_types::notification::{self, Notification as _};
 use lsp_types::request::{self, Request as _};
 use lsp_types::{
-    CancelParams, Diagnostic, DidChangeWatchedFilesRegistrationOptions, FileSystemWatcher, GlobPattern,
-    InitializeParams, LogMessageParams, MessageType, NumberOrString, PublishDiagnosticsParams, Registration,
-    RegistrationParams, Uri,
+    Diagnostic, DidChangeWatchedFilesRegistrationOptions, FileSystemWatcher, GlobPattern, InitializeParams,
+    LogMessageParams, MessageType, PublishDiagnosticsParams, Registration, RegistrationParams, Uri,
 };
 use serde_json::Value;
 
 use crate::diagnostics::not_judged;
 use crate::positions::Encoding;
-use crate::protocol::{Client, Incoming, abilities, error, initialize_params, json, read};
+use crate::protocol::{Client, abilities, error, initialize_params, json, read};
 use crate::state::{EditorState, read_notification};
 use crate::uri;
 use crate::workspace::{Planner, name};
@@ -36,7 +35,7 @@ const MAX_DELAY: Duration = Duration::from_secs(1);
 /// Serves an editor. Returns whether it ended the session as the protocol wants, with `shutdown` before `exit`.
 ///
 /// # Errors
-/// When nothing can be written to the editor, or its input is not of the protocol.
+/// When nothing can be written to the editor.
 pub fn serve(
     input: impl BufRead + Send + 'static,
     output: impl Write,
@@ -53,9 +52,6 @@ pub fn serve(
     };
     session.run(&read(input))
 }
-
-/// The error about input that is not of the protocol.
-const NO_HEADER: &str = "the editor sent a header without a Content-Length that can be read";
 
 /// How far a session is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,34 +83,19 @@ struct Session<'p, W> {
 }
 
 impl<W: Write> Session<'_, W> {
-    fn run(&mut self, incoming: &Receiver<Incoming>) -> io::Result<bool> {
-        let mut queue = VecDeque::new();
+    fn run(&mut self, incoming: &Receiver<Option<Message>>) -> io::Result<bool> {
         loop {
-            let mut arrived = Vec::new();
-            if queue.is_empty() {
-                match self.wait(incoming) {
-                    Ok(message) => arrived.push(message),
-                    Err(RecvTimeoutError::Timeout) => {
-                        self.publish()?;
-                        continue;
-                    }
-                    Err(RecvTimeoutError::Disconnected) => return Ok(false),
-                }
-            }
-            arrived.extend(incoming.try_iter());
-            self.enqueue(arrived, &mut queue)?;
-            match queue.pop_front() {
-                Some(Incoming::Message(Message::Request(request))) => self.request(request)?,
-                Some(Incoming::Message(Message::Notification(it)))
-                    if it.method == notification::Exit::METHOD =>
-                {
+            match self.wait(incoming) {
+                Ok(Some(Message::Request(request))) => self.request(request)?,
+                Ok(Some(Message::Notification(it))) if it.method == notification::Exit::METHOD => {
                     return Ok(self.phase == Phase::ShutDown);
                 }
-                Some(Incoming::Message(Message::Notification(it))) => self.notification(it)?,
-                Some(Incoming::Malformed) => self.log("a message is not JSON-RPC, and was passed over")?,
-                Some(Incoming::NoHeader) => return Err(io::Error::other(NO_HEADER)),
+                Ok(Some(Message::Notification(it))) => self.notification(it)?,
                 // Nothing depends on answers of the client.
-                Some(Incoming::Message(Message::Response(_))) | None => {}
+                Ok(Some(Message::Response(_))) => {}
+                Ok(None) => self.log("a message is not JSON-RPC, and was passed over")?,
+                Err(RecvTimeoutError::Timeout) => self.publish()?,
+                Err(RecvTimeoutError::Disconnected) => return Ok(false),
             }
             if self.changed.is_some_and(|changed| changed.first.elapsed() > MAX_DELAY.max(self.took * 2)) {
                 self.publish()?;
@@ -123,38 +104,11 @@ impl<W: Write> Session<'_, W> {
     }
 
     /// The next message, or the time to judge what has changed.
-    fn wait(&self, incoming: &Receiver<Incoming>) -> Result<Incoming, RecvTimeoutError> {
+    fn wait(&self, incoming: &Receiver<Option<Message>>) -> Result<Option<Message>, RecvTimeoutError> {
         match self.changed {
             Some(changed) => incoming.recv_timeout(changed.due.saturating_duration_since(Instant::now())),
             None => incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
         }
-    }
-
-    /// Adds messages to the queue, and answers the requests in it that they cancel. A request that was answered before cannot
-    /// be cancelled any more.
-    fn enqueue(&mut self, arrived: Vec<Incoming>, queue: &mut VecDeque<Incoming>) -> io::Result<()> {
-        let mut cancelled = BTreeSet::new();
-        for incoming in arrived {
-            match self::cancelled(&incoming) {
-                Some(id) => {
-                    cancelled.insert(id);
-                }
-                None => queue.push_back(incoming),
-            }
-        }
-        if cancelled.is_empty() {
-            return Ok(());
-        }
-        for incoming in std::mem::take(queue) {
-            match incoming {
-                Incoming::Message(Message::Request(request)) if cancelled.contains(&request.id) => {
-                    let answer = Err(error(ErrorCode::RequestCanceled, "the request was cancelled"));
-                    self.client.answer(request.id, answer)?;
-                }
-                other => queue.push_back(other),
-            }
-        }
-        Ok(())
     }
 
     /// Logs a fault of a message. The message is not shown: it may hold a whole file.
@@ -292,17 +246,5 @@ impl<W: Write> Session<'_, W> {
         self.published = now;
         self.took = start.elapsed();
         Ok(())
-    }
-}
-
-/// The request that a message cancels.
-fn cancelled(incoming: &Incoming) -> Option<RequestId> {
-    let Incoming::Message(Message::Notification(Notification { method, params })) = incoming else {
-        return None;
-    };
-    let params = (method == notification::Cancel::METHOD).then(|| params.clone())?;
-    match serde_json::from_value::<CancelParams>(params).ok()?.id {
-        NumberOrString::Number(id) => Some(id.into()),
-        NumberOrString::String(id) => Some(id.into()),
     }
 }

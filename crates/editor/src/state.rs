@@ -51,7 +51,7 @@ impl<'p> EditorState<'p> {
             return Some(self.buffers.open(params.text_document));
         }
         let params = read_notification::<notification::DidChangeTextDocument>(params)?;
-        Some(self.buffers.change(&params.text_document, params.content_changes, self.encoding))
+        Some(self.buffers.change(&params.text_document, params.content_changes))
     }
 
     /// Answers a request.
