@@ -41,7 +41,7 @@ pub fn mend(run: &mut Run) -> anyhow::Result<(Checked, FixedTexts, Option<Checke
         "--fix writes files, and standard input (-) is not a file; `memgate mutate` prints what it reads"
     );
     let before = judged_without_ignored(run)?;
-    let (fixed, after) = fix_in_rounds(run, &before, MAX_ROUNDS, |_| true)?;
+    let (fixed, after) = fix_in_rounds(run, &before, MAX_ROUNDS)?;
     Ok((before, fixed, after))
 }
 

@@ -157,7 +157,6 @@ export class Editor {
             ...initialize(this),
         });
         this.abilities = answer.capabilities;
-        this.encoding = answer.capabilities.positionEncoding ?? 'utf-16';
         await this.notify(lsp.InitializedNotification.type, {});
     }
 
@@ -240,7 +239,7 @@ export class Editor {
         await this.notify(lsp.DidChangeWatchedFilesNotification.type, { changes });
     }
 
-    // The place of a piece of text in a document, in the columns that were agreed.
+    // The place of a piece of text in a document.
     range(name, piece, from = 0) {
         const document = this.document(name);
         const start = document.getText().indexOf(piece, from);
@@ -249,25 +248,12 @@ export class Editor {
     }
 
     rangeAt(document, start, end) {
-        const place = (offset) => {
-            const position = document.positionAt(offset);
-            return this.encoding === 'utf-8' ? { ...position, character: bytesBefore(document, position) } : position;
-        };
-        return { start: place(start), end: place(end) };
+        return { start: document.positionAt(start), end: document.positionAt(end) };
     }
 
     // The text of a range that the server has sent.
     textAt(name, range) {
-        const document = this.document(name);
-        const offset = (position) => {
-            if (this.encoding !== 'utf-8') {
-                return document.offsetAt(position);
-            }
-            const line = document.getText().split('\n')[position.line];
-            const before = Buffer.from(line).subarray(0, position.character).toString();
-            return document.offsetAt({ line: position.line, character: before.length });
-        };
-        return document.getText().slice(offset(range.start), offset(range.end));
+        return this.document(name).getText(range);
     }
 
     // Replaces a piece of text, as typing or pasting does.
@@ -279,8 +265,7 @@ export class Editor {
 
     async edit(name, start, end, text) {
         const document = this.document(name);
-        const range = { start: document.positionAt(start), end: document.positionAt(end) };
-        await this.change(name, [{ range, text }]);
+        await this.change(name, [{ range: this.rangeAt(document, start, end), text }]);
     }
 
     // Makes changes, and sends the whole text.
@@ -391,10 +376,6 @@ export class Editor {
         const status = readFileSync(`/proc/${this.server.pid}/status`, 'utf8');
         return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)[1]);
     }
-}
-
-function bytesBefore(document, { line, character }) {
-    return Buffer.byteLength(document.getText().split('\n')[line].slice(0, character));
 }
 
 function touches(one, two) {

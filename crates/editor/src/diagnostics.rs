@@ -9,7 +9,7 @@ use lsp_types::{
 };
 
 use crate::buffers::Buffer;
-use crate::positions::{Encoding, Lines};
+use crate::positions::Lines;
 use crate::uri;
 use crate::workspace::{Root, name, path};
 use memgate_model::finding::Severity;
@@ -31,12 +31,11 @@ pub(crate) fn of_files(
     checked: &Checked,
     root: &Root,
     open: &[&Buffer],
-    encoding: Encoding,
 ) -> BTreeMap<String, Vec<Diagnostic>> {
     let report = report(checked);
     let mut files: BTreeMap<String, OfFile> =
         open.iter().map(|buffer| (name(root, &buffer.path), OfFile::default())).collect();
-    let mut places = Places::new(root, encoding);
+    let mut places = Places::new(root);
     for error in &report.errors {
         let own = error.file.and_then(|file| files.get_mut(file.trim_start_matches("./")));
         match own {
@@ -165,19 +164,18 @@ fn related<'r>(
 /// Places in files as places of the protocol. Each text is divided into lines once.
 pub(crate) struct Places<'a, 't> {
     root: &'a Root,
-    encoding: Encoding,
     known: BTreeMap<&'t str, Lines<'t>>,
 }
 
 impl<'a, 't> Places<'a, 't> {
     /// No text is known yet.
-    pub(crate) const fn new(root: &'a Root, encoding: Encoding) -> Self {
-        Self { root, encoding, known: BTreeMap::new() }
+    pub(crate) const fn new(root: &'a Root) -> Self {
+        Self { root, known: BTreeMap::new() }
     }
 
     fn range(&mut self, location: &FileLocation<'t>) -> Range {
         let FileLocation { file, measured, start, end, .. } = *location;
-        let lines = self.known.entry(file).or_insert_with(|| Lines::new(measured, self.encoding));
+        let lines = self.known.entry(file).or_insert_with(|| Lines::new(measured));
         lines.range(start, end)
     }
 

@@ -71,7 +71,7 @@ pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
     if let Some((text, field)) = field.and_then(|field| Some((field.text()?, field))) {
         card.add(&text, field.range);
     }
-    let lines = Lines::new(&question.buffer.text, question.encoding);
+    let lines = Lines::new(&question.buffer.text);
     let contents = HoverContents::Markup(MarkupContent { kind: MarkupKind::Markdown, value: card.text() });
     Ok(card.range.map(|(start, end)| Hover { contents, range: Some(lines.range(start, end)) }))
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! messages of an editor ──session──▶ state: folders (workspace) and open texts (buffers)
 //! state + the files around them ──▶ the steps of the workbench
-//!     ├──▶ diagnostics, actions (fixes, ignore)
+//!     ├──▶ diagnostics, actions (fixes)
 //!     └──▶ objects, names (what they refer to) ──▶ navigation (definition, references), hover
 //! ```
 //!

@@ -7,7 +7,6 @@ use lsp_types::Location;
 use crate::buffers::Buffer;
 use crate::names::{Name, names};
 use crate::objects::{Link, Loaded, Target, Viewed, load_views, locations};
-use crate::positions::Encoding;
 use crate::workspace::{Root, name};
 use memgate_manifest::place::{DocumentPlace, LastSource};
 use memgate_manifest::source::{Source, Span};
@@ -26,8 +25,6 @@ pub(crate) struct Question<'q> {
     pub(crate) start: usize,
     /// The byte behind the range; of a place the same.
     pub(crate) end: usize,
-    /// How the client counts columns.
-    pub(crate) encoding: Encoding,
 }
 
 /// Where the object stands to which the place refers.
@@ -127,7 +124,7 @@ impl Question<'_> {
 
     /// The places in files, each once.
     fn locations(&self, found: Vec<(Arc<Source>, Span)>) -> Vec<Location> {
-        let mut locations = locations(&self.root, found, self.encoding);
+        let mut locations = locations(&self.root, found);
         locations.dedup();
         locations
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use lsp_types::Location;
 
-use crate::positions::{Encoding, Lines};
+use crate::positions::Lines;
 use crate::uri;
 use crate::workspace::{Root, path};
 use memgate_manifest::place::DocumentPlace;
@@ -147,16 +147,12 @@ impl<'v> Target<'v> {
 
 /// Stretches of sources as places that an editor can open, without those of texts that are not files. Each text is
 /// divided into lines once.
-pub(crate) fn locations(
-    root: &Root,
-    mut spans: Vec<(Arc<Source>, Span)>,
-    encoding: Encoding,
-) -> Vec<Location> {
+pub(crate) fn locations(root: &Root, mut spans: Vec<(Arc<Source>, Span)>) -> Vec<Location> {
     spans.sort_by(|(one, a), (two, b)| (one.name(), a.start).cmp(&(two.name(), b.start)));
     let of_source = |spans: &[(Arc<Source>, Span)]| {
         let (source, _) = spans.first()?;
         let uri = uri::of_path(&path(root, source.name()))?;
-        let lines = Lines::new(source.text(), encoding);
+        let lines = Lines::new(source.text());
         let place = |(_, span): &(Arc<Source>, Span)| lines.range(span.start, span.end);
         Some(spans.iter().map(|it| Location::new(uri.clone(), place(it))).collect::<Vec<_>>())
     };

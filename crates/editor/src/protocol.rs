@@ -9,9 +9,6 @@ use lsp_types::{CodeActionKind, InitializeParams, TextDocumentSyncKind};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::actions::FIX_ALL;
-use crate::positions::Encoding;
-
 /// Reads messages in a thread of their own, so that the client is never kept from writing; `None` for one that is not of the
 /// protocol. The channel ends with the input.
 pub(crate) fn read(mut input: impl BufRead + Send + 'static) -> Receiver<Option<Message>> {
@@ -89,10 +86,9 @@ pub(crate) fn error(code: ErrorCode, message: impl Into<String>) -> ResponseErro
 }
 
 /// The answer to `initialize`.
-pub(crate) fn abilities(encoding: Encoding) -> Value {
+pub(crate) fn abilities() -> Value {
     json!({
         "capabilities": {
-            "positionEncoding": encoding.kind(),
             "textDocumentSync": {
                 "openClose": true,
                 "change": TextDocumentSyncKind::FULL,
@@ -101,7 +97,7 @@ pub(crate) fn abilities(encoding: Encoding) -> Value {
             "hoverProvider": true,
             "definitionProvider": true,
             "referencesProvider": true,
-            "codeActionProvider": {"codeActionKinds": [CodeActionKind::QUICKFIX, FIX_ALL]},
+            "codeActionProvider": {"codeActionKinds": [CodeActionKind::QUICKFIX]},
             "workspace": {"workspaceFolders": {"supported": true, "changeNotifications": true}},
         },
         "serverInfo": {"name": "memgate", "version": env!("CARGO_PKG_VERSION")},

@@ -19,7 +19,6 @@ use lsp_types::{
 use serde_json::Value;
 
 use crate::diagnostics::not_judged;
-use crate::positions::Encoding;
 use crate::protocol::{Client, abilities, error, initialize_params, json, read};
 use crate::state::{EditorState, read_notification};
 use crate::uri;
@@ -142,8 +141,6 @@ impl<W: Write> Session<'_, W> {
         let params = initialize_params(params);
         #[expect(deprecated, reason = "older clients send nothing else")]
         let InitializeParams { capabilities, workspace_folders, root_uri, .. } = params;
-        let general = capabilities.general.and_then(|general| general.position_encodings);
-        self.state.encoding = Encoding::of(general.as_deref());
         let workspace = capabilities.workspace.unwrap_or_default();
         let watched = workspace.did_change_watched_files;
         self.watches = watched.and_then(|watched| watched.dynamic_registration) == Some(true);
@@ -152,7 +149,7 @@ impl<W: Write> Session<'_, W> {
         let root = root_uri.filter(|_| folders.is_empty()).and_then(|uri| uri::path(&uri));
         self.state.workspace.change(folders.into_iter().chain(root), &[]);
         self.phase = Phase::Running;
-        abilities(self.state.encoding)
+        abilities()
     }
 
     fn notification(&mut self, notification: Notification) -> io::Result<()> {

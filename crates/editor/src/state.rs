@@ -5,20 +5,19 @@ use std::collections::BTreeMap;
 use lsp_server::{ErrorCode, ResponseError};
 use lsp_types::notification::{self, Notification as _};
 use lsp_types::request::{self, Request as _};
-use lsp_types::{Diagnostic, Range, TextDocumentPositionParams, Uri};
+use lsp_types::{CodeActionKind, Diagnostic, Range, TextDocumentPositionParams, Uri};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::actions::{Asked, actions};
+use crate::actions::actions;
 use crate::buffers::{Buffer, Buffers};
 use crate::diagnostics::{not_judged, of_files};
 use crate::hover::hover;
 use crate::navigation::{Question, definition, references};
-use crate::positions::{Encoding, Lines};
+use crate::positions::Lines;
 use crate::protocol::{error, json};
-use crate::workspace::{Planner, Root, Workspace, name};
-use memgate_workbench::read::without_links;
+use crate::workspace::{Planner, Root, Workspace};
 use memgate_workbench::run::judged_without_ignored;
 
 /// The folders and open files of an editor.
@@ -27,8 +26,6 @@ pub(crate) struct EditorState<'p> {
     pub(crate) workspace: Workspace<'p>,
     /// The open files.
     pub(crate) buffers: Buffers,
-    /// How the editor counts columns.
-    pub(crate) encoding: Encoding,
 }
 
 /// The outcome of a request.
@@ -37,11 +34,7 @@ type Answer = Result<Value, ResponseError>;
 impl<'p> EditorState<'p> {
     /// An editor without folders and files.
     pub(crate) fn new(planner: &'p Planner<'p>) -> Self {
-        Self {
-            workspace: Workspace::new(planner),
-            buffers: Buffers::default(),
-            encoding: Encoding::default(),
-        }
+        Self { workspace: Workspace::new(planner), buffers: Buffers::default() }
     }
 
     /// Opens a file or changes its text. Returns whether the file is judged; `None` for parameters that cannot be read.
@@ -72,8 +65,13 @@ impl<'p> EditorState<'p> {
             }
             request::CodeActionRequest::METHOD => {
                 let params = read_params::<request::CodeActionRequest>(params)?;
-                let asked = Asked { uri: params.text_document.uri, only: params.context.only };
-                self.ask(&asked.uri, params.range, |it| actions(&it, &asked))
+                // Editors ask for other kinds too.
+                let is_wanted = |kind: &CodeActionKind| ["", "quickfix"].contains(&kind.as_str());
+                if params.context.only.is_some_and(|only| !only.iter().any(is_wanted)) {
+                    return Ok(Value::Array(Vec::new()));
+                }
+                let uri = params.text_document.uri;
+                self.ask(&uri, params.range, |it| actions(&it, &uri))
             }
             _ => Err(error(ErrorCode::MethodNotFound, format!("memgate does not answer {method}"))),
         }
@@ -101,18 +99,15 @@ impl<'p> EditorState<'p> {
         answer(question).map(|value| json(&value)).map_err(|why| failed(why.to_string()))
     }
 
-    /// A question about an open file, under the name under which it is read: it may be open under two.
+    /// A question about an open file.
     fn question<'b>(&'b self, buffer: &'b Buffer, range: Range) -> Result<Question<'b>, String> {
         let root = self.workspace.root(&buffer.path);
         let all = self.workspace.by_root(&self.buffers);
         let open = all.get(&root).map(Vec::as_slice).unwrap_or_default();
         let run = self.workspace.run(&root, open, &self.buffers)?;
-        let path = without_links(&buffer.path);
-        let first = open.iter().copied().find(|it| without_links(&it.path) == path);
-        let buffer = first.filter(|it| it.text == buffer.text).unwrap_or(buffer);
-        let lines = Lines::new(&buffer.text, self.encoding);
+        let lines = Lines::new(&buffer.text);
         let (start, end) = (lines.offset(range.start), lines.offset(range.end));
-        Ok(Question { run, root, buffer, start, end, encoding: self.encoding })
+        Ok(Question { run, root, buffer, start, end })
     }
 
     /// The diagnostics of the open files of a root, by the names of the files.
@@ -122,24 +117,8 @@ impl<'p> EditorState<'p> {
             Err(why) => return not_judged(&why, root, open),
         };
         match judged_without_ignored(&run) {
-            Ok(checked) => {
-                let mut files = of_files(&checked, root, open, self.encoding);
-                copy_to_second_names(&mut files, root, open);
-                files
-            }
+            Ok(checked) => of_files(&checked, root, open),
             Err(why) => not_judged(&why.to_string(), root, open),
-        }
-    }
-}
-
-/// Gives a file that is open under two names the same diagnostics under both.
-fn copy_to_second_names(files: &mut BTreeMap<String, Vec<Diagnostic>>, root: &Root, open: &[&Buffer]) {
-    let mut first_names = BTreeMap::new();
-    for buffer in open {
-        let own = name(root, &buffer.path);
-        let first = first_names.entry(without_links(&buffer.path)).or_insert_with(|| own.clone());
-        if let Some(diagnostics) = files.get(first).cloned() {
-            files.insert(own, diagnostics);
         }
     }
 }

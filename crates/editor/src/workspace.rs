@@ -1,13 +1,12 @@
 //! What is read around the open files: a repository, or nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::buffers::{Buffer, Buffers};
 use memgate_primitives::causes::in_words;
 use memgate_workbench::paths::{PROJECT_FILE, root_of, without_dots};
 use memgate_workbench::plan::OpenFile;
-use memgate_workbench::read::without_links;
 use memgate_workbench::run::Run;
 use memgate_workbench::walk::leads_to;
 
@@ -86,13 +85,11 @@ impl<'p> Workspace<'p> {
             plan.checked.clear();
         }
         let paths: Vec<&String> = plan.checked.iter().collect();
+        let is_own = |it: &Buffer| own.iter().any(|own| own.uri == it.uri);
         // Below the directory there may be others with choices of their own.
-        let others = all.iter().filter(|it| *is_repository && it.path.starts_with(directory));
-        let open = own.iter().copied().map(|it| (it, true)).chain(others.map(|it| (it, false)));
-        // A file that is open under two names is read once.
-        let mut seen = BTreeSet::new();
-        let distinct = open.filter(|(buffer, _)| seen.insert(without_links(&buffer.path)));
-        let open = distinct.map(|(buffer, is_judged)| OpenFile {
+        let is_below = |it: &Buffer| *is_repository && it.path.starts_with(directory);
+        let open = all.iter().map(|it| (it, is_own(it))).filter(|(it, is_own)| *is_own || is_below(it));
+        let open = open.map(|(buffer, is_judged)| OpenFile {
             path: PathBuf::from(name(root, &buffer.path)),
             text: Some(buffer.text.clone()),
             is_checked_outside: !is_repository || is_new_manifest(&buffer.path, root, &paths),

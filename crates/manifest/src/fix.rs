@@ -63,19 +63,6 @@ pub fn fix(source: &Arc<Source>, fixes: &[TextFix<'_>]) -> Fixed {
     Fixed { text: source.text().to_owned(), made: vec![None; fixes.len()] }
 }
 
-/// Whether a line with a comment can be inserted at an offset, where a line starts: within a text of several lines it
-/// would be part of that text.
-pub fn can_insert_comment(source: &Arc<Source>, at: usize, line: &str) -> bool {
-    let values = |source: &Arc<Source>| -> Vec<Option<Value>> {
-        read_whole(source).1.into_iter().map(|root| root.ok().map(|(_, value)| value)).collect()
-    };
-    let (Some(before), Some(behind)) = (source.text().get(..at), source.text().get(at..)) else {
-        return false;
-    };
-    let with_comment = Source::new(source.name(), format!("{before}{line}{behind}"));
-    values(source) == values(&Arc::new(with_comment))
-}
-
 /// The expected values of the documents with fixes, by index. The change of a fix that does not fit is dropped.
 fn expected(
     before: &[RootValue],

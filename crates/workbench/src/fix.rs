@@ -61,7 +61,6 @@ pub fn fix_in_rounds(
     run: &mut Run,
     before: &Checked,
     max_rounds: usize,
-    is_chosen: impl Fn(&FixedFile) -> bool,
 ) -> Result<(FixedTexts, Option<Checked>), Error> {
     let (mut fixed, mut after) = (FixedTexts::default(), None);
     for _ in 0..max_rounds {
@@ -71,7 +70,7 @@ pub fn fix_in_rounds(
             !fixed.contains_key(file.source.name()) || is_plain()
         };
         let mut round = fix_all(after.as_ref().unwrap_or(before));
-        round.retain(|file| is_new(file) && is_chosen(file));
+        round.retain(is_new);
         if round.is_empty() {
             break;
         }

@@ -114,7 +114,7 @@ fn opened<'r>(open: &'r [OpenFile], items: &[Item], exclude: &Exclude) -> BTreeM
 }
 
 /// The path without links; of a file that does not exist as it is.
-pub fn without_links(path: &Path) -> PathBuf {
+fn without_links(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 

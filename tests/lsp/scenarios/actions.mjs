@@ -1,4 +1,4 @@
-// Fixes, and comments that ignore a finding.
+// Fixes.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { agent, memory } from '../manifests.mjs';
@@ -30,7 +30,7 @@ export const a_name_that_may_be_meant_is_offered = () =>
         const actions = await editor.actions('agent.yaml', mark.range);
         assert.deepEqual(actions.map(({ title }) => title).slice(0, 1), ['Replace with `notes`']);
         // It is a guess, so nothing makes it by itself.
-        assert.deepEqual([fixes(actions), await editor.actions('agent.yaml', mark.range, ['source.fixAll'])], [[], []]);
+        assert.deepEqual(fixes(actions), []);
         await editor.apply(actions[0].edit);
         assert.equal(editor.text('agent.yaml'), agent('scout', "'notes'  # mine"));
         await editor.untilMarked('agent.yaml');
@@ -70,36 +70,6 @@ export const all_fixes_one_by_one_are_those_of_check = () => eachFix(CAPABILITIE
 export const fixes_are_for_clients_without_versions_too = () =>
     eachFix({ ...CAPABILITIES, workspace: { ...CAPABILITIES.workspace, workspaceEdit: {} } });
 
-export const all_fixes_at_once_are_those_of_check = () =>
-    session({ 'memories.yaml': example('memories.yaml') }, async (editor) => {
-        await editor.open('memories.yaml');
-        const actions = await editor.actions('memories.yaml', all(editor, 'memories.yaml'), ['source.fixAll']);
-        assert.ok(actions.every(({ kind }) => kind.startsWith('source.fixAll')), JSON.stringify(actions));
-        const [fix, ...others] = actions;
-        assert.deepEqual(others, []);
-        await editor.apply(fix.edit);
-        assert.equal(editor.text('memories.yaml'), example('written/memories.yaml'));
-        await editor.untilAsChecked();
-    });
-
-export const a_comment_with_a_reason_ignores_a_finding = () =>
-    session({ 'memory.yaml': memory('notes', 'backend: redis') }, async (editor) => {
-        await editor.open('memory.yaml');
-        await editor.untilMarked('memory.yaml', 'arkonis/redis-required');
-        const [mark] = editor.marks('memory.yaml');
-        const actions = await editor.actions('memory.yaml', mark.range);
-        const [ignore, ...others] = actions.filter(({ title }) => /ignore/i.test(title));
-        assert.deepEqual(others, []);
-        assert.match(ignore.title, /arkonis\/redis-required/);
-        await editor.apply(ignore.edit);
-        const comment = '# memgate: ignore[arkonis/redis-required] ';
-        assert.ok(editor.text('memory.yaml').includes(comment), editor.text('memory.yaml'));
-        // The author writes the reason where the edit has left the place for it.
-        await editor.replace('memory.yaml', comment, `${comment}an overlay adds it`);
-        await editor.until(() => editor.marks('memory.yaml').every(({ severity }) => severity === 3), () => 'no warning');
-        await editor.untilAsChecked();
-    });
-
 export const actions_are_for_the_range_and_the_kind_that_is_asked_for = () =>
     session({ 'memory.yaml': memory('notes', 'backend: rediss'), 'memory.json': '{"apiVersion":"arkonis.dev/v1alpha1","kind":"ArkMemory","metadata":{"name":"b","namespace":"a"},"spec":{"backend":"rediss"}}' }, async (editor) => {
         await editor.open('memory.yaml');
@@ -109,12 +79,10 @@ export const actions_are_for_the_range_and_the_kind_that_is_asked_for = () =>
         assert.deepEqual(await editor.actions('memory.yaml', all(editor, 'memory.yaml'), ['refactor']), []);
         const only = await editor.actions('memory.yaml', all(editor, 'memory.yaml'), ['quickfix']);
         assert.ok(only.length > 0 && only.every(({ kind }) => kind === 'quickfix'), JSON.stringify(only));
-        // JSON has fixes, and no comments.
         await editor.open('memory.json');
         await editor.untilMarked('memory.json', 'arkonis/backend-unknown');
         const inJson = await editor.actions('memory.json', all(editor, 'memory.json'));
         assert.equal(fixes(inJson).length, 1);
-        assert.deepEqual(inJson.filter(({ title }) => /ignore/i.test(title)), []);
         await editor.apply(fixes(inJson)[0].edit);
         assert.doesNotThrow(() => JSON.parse(editor.text('memory.json')));
         await editor.untilAsChecked();
@@ -128,31 +96,4 @@ export const a_fix_in_a_file_with_other_line_ends_keeps_them = () =>
         const [fix] = fixes(await editor.actions('memory.yaml', all(editor, 'memory.yaml')));
         await editor.apply(fix.edit);
         assert.equal(editor.text('memory.yaml'), before.replace('rediss', 'redis'));
-    });
-
-export const no_comment_is_offered_within_a_text = () =>
-    session({ 'memory.yaml': memory().replace(/metadata:[^]*spec/, 'metadata: {name: a, annotations: {x: "one\n  two", y: "1"}, namespace: X_}\nspec') }, async (editor) => {
-        await editor.open('memory.yaml');
-        await editor.untilMarked('memory.yaml', 'arkonis/schema');
-        const actions = await editor.actions('memory.yaml', all(editor, 'memory.yaml'));
-        assert.deepEqual(actions.filter(({ title }) => /ignore/i.test(title)), []);
-    });
-
-export const a_comment_stands_behind_a_byte_order_mark = () =>
-    session({ 'memory.yaml': '\ufeff{apiVersion: arkonis.dev/v1alpha1, kind: ArkMemory, metadata: {name: a, namespace: b}, spec: {backend: redis}}\n' }, async (editor) => {
-        await editor.open('memory.yaml');
-        await editor.untilMarked('memory.yaml', 'arkonis/redis-required');
-        const actions = await editor.actions('memory.yaml', editor.marks('memory.yaml')[0].range);
-        await editor.apply(actions.find(({ title }) => /ignore/i.test(title)).edit);
-        assert.match(editor.text('memory.yaml'), /^\ufeff# memgate: ignore/);
-        await editor.untilAsChecked();
-    });
-
-export const a_comment_ends_its_line_as_the_file_does = () =>
-    session({ 'memory.yaml': memory('notes', 'backend: redis').replaceAll('\n', '\r\n') }, async (editor) => {
-        await editor.open('memory.yaml');
-        await editor.untilMarked('memory.yaml', 'arkonis/redis-required');
-        const actions = await editor.actions('memory.yaml', editor.marks('memory.yaml')[0].range);
-        await editor.apply(actions.find(({ title }) => /ignore/i.test(title)).edit);
-        assert.doesNotMatch(editor.text('memory.yaml'), /[^\r]\n/);
     });

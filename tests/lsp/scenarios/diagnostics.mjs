@@ -48,9 +48,8 @@ export const edits_change_the_marks = () =>
 
 const EMOJI = '{"apiVersion":"arkonis.dev/v1alpha1","kind":"ArkMemory","metadata":{"name":"notes","namespace":"a","annotations":{"mood":"🧠é漢🧠"}},"spec":{"backend":"rediss"}}';
 
-const columns = (encoding) =>
+export const columns_are_those_of_utf_16 = () =>
     session({ 'memory.json': EMOJI }, async (editor) => {
-        assert.equal(editor.encoding, encoding);
         await editor.open('memory.json');
         await editor.untilMarked('memory.json', UNKNOWN);
         const { range } = editor.marks('memory.json')[0];
@@ -64,19 +63,7 @@ const columns = (encoding) =>
         await editor.replace('memory.json', '"in-context"', '"raedis"');
         await editor.untilMarked('memory.json', UNKNOWN);
         assert.match(editor.textAt('memory.json', editor.marks('memory.json')[0].range), /^"?raedis"?$/);
-    }, { capabilities: { ...CAPABILITIES, general: { positionEncodings: [encoding, 'utf-16'] } } });
-
-export const columns_are_those_of_utf_16 = () => columns('utf-16');
-
-export const columns_are_bytes_where_that_is_agreed = () => columns('utf-8');
-
-export const a_client_that_names_no_encoding_gets_utf_16 = () =>
-    session({ 'memory.json': EMOJI }, async (editor) => {
-        assert.equal(editor.encoding, 'utf-16');
-        await editor.open('memory.json');
-        await editor.untilMarked('memory.json', UNKNOWN);
-        assert.match(editor.textAt('memory.json', editor.marks('memory.json')[0].range), /^"?rediss"?$/);
-    }, { capabilities: {} });
+    });
 
 export const an_open_file_counts_as_it_is_in_the_editor = () =>
     session({ 'memory.yaml': memory('other'), 'agent.yaml': agent() }, async (editor) => {

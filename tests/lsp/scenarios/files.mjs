@@ -247,19 +247,6 @@ export const an_open_file_with_choices_of_its_own_counts_for_the_files_around_it
         assert.equal(range.start.line, 5);
     });
 
-export const a_file_that_is_open_under_two_addresses_has_marks_under_both = () =>
-    session({ 'memory.yaml': memory('notes', 'backend: rediss') }, async (editor) => {
-        await editor.open('memory.yaml');
-        await editor.untilMarked('memory.yaml', UNKNOWN);
-        const uri = editor.uri('memory.yaml').replace('memory.yaml', '%6Demory.yaml');
-        const textDocument = { uri, languageId: 'yaml', version: 1, text: editor.text('memory.yaml') };
-        await editor.notify(lsp.DidOpenTextDocumentNotification.type, { textDocument });
-        await editor.open('other.yaml', memory('other', 'backend: rediss'));
-        await editor.untilMarked('other.yaml', UNKNOWN);
-        await editor.untilMarked('memory.yaml', UNKNOWN);
-        assert.deepEqual(editor.published.get(uri)?.diagnostics, editor.marks('memory.yaml'));
-    });
-
 export const odd_addresses_are_files_or_nothing = () =>
     session({ 'memory.yaml': memory() }, async (editor) => {
         const wrong = memory('odd', 'backend: rediss');

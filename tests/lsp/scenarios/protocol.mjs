@@ -132,7 +132,6 @@ const framed = (message) => {
 
 export const a_client_of_a_later_protocol_is_served = () =>
     session({ 'memory.yaml': memory() }, async (editor) => {
-        assert.equal(editor.encoding, 'utf-16');
         await editor.open('memory.yaml');
         await editor.notify(lsp.DidChangeTextDocumentNotification.type, {
             textDocument: { uri: editor.uri('memory.yaml'), version: 2, branch: 'main' },
