@@ -1,5 +1,5 @@
 //! What is shown under the pointer: findings and what to do, the objects and the field behind them, and the pages of
-//! the findings last. A kind and a field show what their definition says, a name what the object uses.
+//! the findings last. A kind and a field show what their definition says.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use crate::markdown::{code_span, in_markdown};
 use crate::names::names;
-use crate::navigation::{Links, Question};
-use crate::objects::{Link, Loaded, Target, Viewed, at_line, load_views};
+use crate::navigation::{Question, find};
 use crate::positions::Lines;
 use memgate_manifest::document::Document;
 use memgate_model::finding::Finding;
+use memgate_model::object::Reference;
 use memgate_primitives::credential::masked_keys;
 use memgate_primitives::number::more;
 use memgate_primitives::plain_text::{cut, shown_name};
@@ -21,7 +21,6 @@ use memgate_primitives::pointer::Pointer;
 use memgate_workbench::inputs::Inputs;
 use memgate_workbench::kind_schema::definition_of;
 use memgate_workbench::load::{Error, objects_in};
-use memgate_workbench::map::facts;
 use memgate_workbench::place::report;
 use memgate_workbench::report::{LocatedFinding, page};
 use memgate_workbench::run::judged_without_ignored;
@@ -54,20 +53,9 @@ pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
         }
     }
     let field = field_at(question, &checked.inputs);
-    let is_name = field.as_ref().is_some_and(|field| field.pointer.as_str() == "/metadata/name");
-    for loaded in load_views(&question.run, |place| question.is_in(place))? {
-        let names = names(&loaded.inputs, Some(&file));
-        let Links { named, viewed } = question.links(&loaded, &names);
-        for link in named.into_iter().chain(viewed) {
-            card.add(&about(&link, &loaded), (link.span.start, link.span.end));
-        }
-        if let Some(field) = field.as_ref().filter(|_| is_name) {
-            let here = loaded.objects.iter().filter(|viewed| question.is_in(&viewed.object.object.place));
-            let uses = here.flat_map(Viewed::links).filter(|link| link.view.is_some());
-            uses.for_each(|link| card.add(&format!("uses {}", about(&link, &loaded)), field.range));
-        }
+    for (object, span) in question.named(&names(&checked.inputs, Some(&file))) {
+        card.add(&about(object, &checked.inputs), (span.start, span.end));
     }
-    let field = field.filter(|_| !is_name);
     if let Some((text, field)) = field.and_then(|field| Some((field.text()?, field))) {
         card.add(&text, field.range);
     }
@@ -148,20 +136,18 @@ fn page_of(finding: &Finding) -> String {
     }
 }
 
-/// The object of a reference: its name, where it stands, and what is known of a memory resource.
-fn about(link: &Link<'_>, loaded: &Loaded) -> String {
-    let Target { kind, namespace, name, .. } = link.target;
+/// The object of a reference: its name, and where it stands.
+fn about(object: &Reference, inputs: &Inputs) -> String {
+    let Reference { kind, namespace, name } = object;
     let path = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
-    let mut text = format!("{kind} {}", code_span(&shown_name(&path)));
-    match link.target.find(&loaded.inputs) {
-        Some((source, span)) => text = text + " at " + &code_span(&at_line(&source, span)),
-        None if link.view.is_none() => text += ": not among the files",
-        None => {}
-    }
-    for (label, fact) in link.view.map(facts).unwrap_or_default().labelled() {
-        let _infallible = write!(text, "\n- {label}: {}", code_span(&cut(&fact.to_string(), MAX_PART)));
-    }
-    text
+    let place = match find(object, inputs) {
+        Some((source, span)) => {
+            let file = source.name().trim_start_matches("./");
+            format!(" at {}", code_span(&format!("{file}:{}", span.line)))
+        }
+        None => ": not among the files".to_owned(),
+    };
+    format!("{} {}{place}", kind.kind, code_span(&shown_name(&path)))
 }
 
 /// A field at the place.

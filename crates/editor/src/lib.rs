@@ -4,7 +4,7 @@
 //! messages of an editor ──session──▶ state: folders (workspace) and open texts (buffers)
 //! state + the files around them ──▶ the steps of the workbench
 //!     ├──▶ diagnostics, actions (fixes)
-//!     └──▶ objects, names (what they refer to) ──▶ navigation (definition, references), hover
+//!     └──▶ names (what objects refer to) ──▶ navigation (definition, references), hover
 //! ```
 //!
 //! Between two answers only the texts of the open files are kept. This module knows no arguments of the command line; a
@@ -18,8 +18,6 @@ mod uri;
 pub mod workspace;
 
 mod diagnostics;
-
-mod objects;
 
 mod names;
 

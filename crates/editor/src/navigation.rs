@@ -6,11 +6,14 @@ use lsp_types::Location;
 
 use crate::buffers::Buffer;
 use crate::names::{Name, names};
-use crate::objects::{Link, Loaded, Target, Viewed, load_views, locations};
-use crate::workspace::{Root, name};
+use crate::positions::Lines;
+use crate::uri;
+use crate::workspace::{Root, name, path};
 use memgate_manifest::place::{DocumentPlace, LastSource};
 use memgate_manifest::source::{Source, Span};
-use memgate_workbench::load::Error;
+use memgate_model::object::Reference;
+use memgate_workbench::inputs::Inputs;
+use memgate_workbench::load::{Error, load};
 use memgate_workbench::run::Run;
 
 /// A question about a place or a range in an open file.
@@ -32,13 +35,9 @@ pub(crate) struct Question<'q> {
 /// # Errors
 /// When the files cannot be loaded.
 pub(crate) fn definition(question: &Question<'_>) -> Result<Vec<Location>, Error> {
-    let (mut found, file) = (Vec::new(), question.file());
-    for loaded in load_views(&question.run, |place| question.is_in(place))? {
-        let names = names(&loaded.inputs, Some(&file));
-        let Links { named, viewed } = question.links(&loaded, &names);
-        let links = if named.is_empty() { viewed } else { named };
-        found.extend(links.iter().filter_map(|link| link.target.find(&loaded.inputs)));
-    }
+    let inputs = load(&question.run.plan)?;
+    let names = names(&inputs, Some(&question.file()));
+    let found = question.named(&names).filter_map(|(object, _)| find(object, &inputs)).collect();
     Ok(question.locations(found))
 }
 
@@ -49,39 +48,25 @@ pub(crate) fn definition(question: &Question<'_>) -> Result<Vec<Location>, Error
 /// When the files cannot be loaded.
 pub(crate) fn references(mut question: Question<'_>, declares: bool) -> Result<Vec<Location>, Error> {
     question.run.plan.checks_only_open = false;
-    let mut found = Vec::new();
-    for loaded in load_views(&question.run, |_| true)? {
-        let names = names(&loaded.inputs, None);
-        let Some(target) = target(&question, &loaded, &names) else { continue };
-        for viewed in &loaded.objects {
-            let source = viewed.object.object.place.source();
-            let links = viewed.links().into_iter().filter(|link| link.target.is(&target));
-            found.extend(links.map(|link| (Arc::clone(source), link.span)));
-        }
-        let mut last = LastSource::default();
-        for name in names.iter().filter(|name| !name.is_own && Target::of(&name.object).is(&target)) {
-            last.is_now(&name.place);
-            found.extend(name.span().map(|span| (Arc::clone(name.place.source()), span)));
-        }
-        found.extend(target.find(&loaded.inputs).filter(|_| declares));
+    let inputs = load(&question.run.plan)?;
+    let names = names(&inputs, None);
+    let is_around = |name: &&Name| name.is_own && question.is_in(&name.place);
+    let around = || names.iter().rfind(is_around).map(|name| &name.object);
+    let Some(object) = question.named(&names).next().map(|(object, _)| object).or_else(around) else {
+        return Ok(Vec::new());
+    };
+    let (mut found, mut last) = (Vec::new(), LastSource::default());
+    for name in names.iter().filter(|name| !name.is_own && name.object == *object) {
+        last.is_now(&name.place);
+        found.extend(name.span().map(|span| (Arc::clone(name.place.source()), span)));
     }
+    found.extend(find(object, &inputs).filter(|_| declares));
     Ok(question.locations(found))
 }
 
-fn target<'l>(question: &Question<'_>, loaded: &'l Loaded, names: &'l [Name]) -> Option<Target<'l>> {
-    let Links { named, viewed } = question.links(loaded, names);
-    let link = named.into_iter().chain(viewed).next();
-    let is_around = |name: &&Name| name.is_own && question.is_in(&name.place);
-    let around = || names.iter().rfind(is_around).map(|name| Target::of(&name.object));
-    link.map(|link| link.target).or_else(around)
-}
-
-/// What a place leads to.
-pub(crate) struct Links<'l> {
-    /// The objects that it names.
-    pub(crate) named: Vec<Link<'l>>,
-    /// Other objects, such as the memory of an agent that it names.
-    pub(crate) viewed: Vec<Link<'l>>,
+/// Where an object stands.
+pub(crate) fn find(object: &Reference, inputs: &Inputs) -> Option<(Arc<Source>, Span)> {
+    inputs.places.of_object(std::iter::once(object.kind), [&object.namespace, &object.name])
 }
 
 impl Question<'_> {
@@ -95,21 +80,10 @@ impl Question<'_> {
         place.source().name() == self.file() && self.is_at(place.span())
     }
 
-    /// What the place names, by the tables of references, and what else it leads to, by the views of the objects.
-    pub(crate) fn links<'l>(&self, loaded: &'l Loaded, all: &'l [Name]) -> Links<'l> {
-        let around = loaded.objects.iter().filter(|viewed| self.is_in(&viewed.object.object.place));
-        let mut viewed: Vec<_> =
-            around.flat_map(Viewed::links).filter(|link| self.is_at(link.span)).collect();
+    /// The objects that the place names, each with the stretch of its name.
+    pub(crate) fn named<'n>(&self, all: &'n [Name]) -> impl Iterator<Item = (&'n Reference, Span)> {
         let around = all.iter().filter(|name| !name.is_own && self.is_in(&name.place));
-        let link =
-            |name: &'l Name| Some(Link { span: name.span()?, target: Target::of(&name.object), view: None });
-        let mut named: Vec<_> = around.filter_map(link).filter(|link| self.is_at(link.span)).collect();
-        // The views know more of an object.
-        let known = viewed.extract_if(.., |link| named.iter().any(|it| it.target.is(&link.target)));
-        let known: Vec<_> = known.collect();
-        named.retain(|link| !known.iter().any(|it| it.target.is(&link.target)));
-        named.extend(known);
-        Links { named, viewed }
+        around.filter_map(|name| Some((&name.object, name.span()?))).filter(|(_, span)| self.is_at(*span))
     }
 
     /// Whether the place, or a part of the range, is in a stretch of the file.
@@ -122,9 +96,19 @@ impl Question<'_> {
         start <= self.end && end >= self.start
     }
 
-    /// The places in files, each once.
-    fn locations(&self, found: Vec<(Arc<Source>, Span)>) -> Vec<Location> {
-        let mut locations = locations(&self.root, found);
+    /// Stretches of sources as places that an editor can open, each once, without those of texts that are not files. Each text
+    /// is divided into lines once.
+    fn locations(&self, mut spans: Vec<(Arc<Source>, Span)>) -> Vec<Location> {
+        spans.sort_by(|(one, a), (two, b)| (one.name(), a.start).cmp(&(two.name(), b.start)));
+        let of_source = |spans: &[(Arc<Source>, Span)]| {
+            let (source, _) = spans.first()?;
+            let uri = uri::of_path(&path(&self.root, source.name()))?;
+            let lines = Lines::new(source.text());
+            let place = |(_, span): &(Arc<Source>, Span)| lines.range(span.start, span.end);
+            Some(spans.iter().map(|it| Location::new(uri.clone(), place(it))).collect::<Vec<_>>())
+        };
+        let sources = spans.chunk_by(|(one, _), (two, _)| one.name() == two.name());
+        let mut locations: Vec<Location> = sources.filter_map(of_source).flatten().collect();
         locations.dedup();
         locations
     }

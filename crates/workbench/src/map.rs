@@ -175,7 +175,7 @@ fn lacks_tls(view: &MemoryView) -> bool {
 }
 
 /// What the map shows of a memory resource.
-pub fn facts(view: &MemoryView) -> Facts {
+fn facts(view: &MemoryView) -> Facts {
     let durable = view.flag("durable").map(|durable| if durable { "yes" } else { "no" }.to_owned());
     let storage = view.text("storageBytes").map(shown_text);
     Facts {

@@ -65,7 +65,7 @@ pub(crate) fn views_in(
 ///
 /// # Errors
 /// When the object cannot be decided.
-pub fn view_object(
+fn view_object(
     undecided: &UndecidedObject,
     snapshot: &Snapshot,
     occasion: Occasion<'static>,

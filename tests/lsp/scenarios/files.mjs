@@ -342,21 +342,6 @@ export const flags_count_in_each_folder = async () => {
     rmSync(directory, { recursive: true });
 };
 
-export const a_file_with_two_names_has_marks_under_both = () =>
-    session({ 'a.yaml': memory('notes', 'backend: rediss') }, async (editor) => {
-        symlinkSync('a.yaml', editor.path('b.yaml'));
-        await editor.open('a.yaml');
-        await editor.untilMarked('a.yaml', UNKNOWN);
-        await editor.open('b.yaml');
-        await editor.untilMarked('b.yaml', UNKNOWN);
-        await editor.untilMarked('a.yaml', UNKNOWN);
-        for (const name of ['a.yaml', 'b.yaml']) {
-            const [fix] = await editor.actions(name, editor.marks(name)[0].range, ['quickfix']);
-            assert.deepEqual(Object.keys(fix.edit.changes), [editor.uri(name)]);
-            assert.match((await editor.hover(name, 'rediss')).contents.value, /backend-unknown/);
-        }
-    });
-
 // An open exemption has all files judged, and an error of another file stays there.
 export const a_damaged_file_does_not_hide_the_others = () =>
     session({

@@ -34,7 +34,6 @@ export const a_kind_a_field_and_a_name_show_what_is_known = () =>
         inOrder(await shown('memory.yaml', 'ArkMemory'), '**ArkMemory** (`arkonis.dev/v1alpha1`)');
         inOrder(await shown('memory.yaml', 'backend:'), '**spec.backend**: string: `in-context`, `vector-store`, `redis`');
         inOrder(await shown('memory.yaml', '5400'), '**spec.redis.ttlSeconds**: integer');
-        inOrder(await shown('agents.yaml', 'clerk'), 'uses ArkMemory `team-a/notes` at `memory.yaml:4`', 'backend: `redis`');
         // Kubernetes' own kinds have no definition here, and nothing is said between fields.
         assert.equal(await shown('pod.yaml', 'Pod'), undefined);
         const end = { line: 99, character: 0 };
@@ -45,13 +44,9 @@ export const a_reference_shows_its_memory = () =>
     session({ 'a/memory.yaml': memory('notes', REDIS), 'agent.yaml': agent() }, async (editor) => {
         await editor.open('agent.yaml');
         const hover = await editor.hover('agent.yaml', 'notes');
-        for (const known of ['ArkMemory', 'team-a/notes', 'redis', '5400', 'notes-redis', 'a/memory.yaml']) {
+        for (const known of ['ArkMemory', 'team-a/notes', 'a/memory.yaml']) {
             assert.ok(hover.contents.value.includes(known), `${known} in ${hover.contents.value}`);
         }
-        // As it is in the editor, not on disk.
-        await editor.open('a/memory.yaml');
-        await editor.replace('a/memory.yaml', '5400', '77');
-        assert.match((await editor.hover('agent.yaml', 'notes')).contents.value, /77/);
         await editor.replace('agent.yaml', 'notes', 'nowhere');
         assert.match((await editor.hover('agent.yaml', 'nowhere')).contents.value, /memory-not-found/);
     });
