@@ -12,16 +12,14 @@ use crate::object_name::object_ref;
 use crate::paths::{Roots, normal};
 use crate::report::ObjectRef;
 use memgate_manifest::document::{Document, parse_parts};
-use memgate_manifest::later::{Given, is_filled_in_later, variables};
+use memgate_manifest::later::{Given, is_filled_in_later};
 use memgate_manifest::source::{Source, Span};
 use memgate_model::finding::Finding;
 use memgate_model::recurring_texts::RecurringTexts;
 use memgate_platforms::common::KUSTOMIZATION_INVALID;
-use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::name::is_dns_label;
-use memgate_primitives::plain_text::{quoted, quoted_text};
+use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
-use memgate_primitives::suggest::nearest;
 
 /// The group of Kustomizations that Flux applies.
 const FLUX: &str = "kustomize.toolkit.fluxcd.io";
@@ -29,12 +27,12 @@ const FLUX: &str = "kustomize.toolkit.fluxcd.io";
 /// What one Kustomization puts in.
 #[derive(Debug, Default)]
 pub(crate) struct Assignment {
-    /// The Kustomization, in words, and with its place.
-    pub(crate) title: String,
+    /// The Kustomization and its place, in words.
     pub(crate) place: String,
     /// The namespace of all its objects.
     pub(crate) namespace: Option<String>,
-    values: BTreeMap<String, Assigned>,
+    /// The values of variables; `None` for one that is not known.
+    values: BTreeMap<String, Option<String>>,
     /// Whether it may have more variables, and other values for all but its own.
     is_open: bool,
     /// Whether it puts values in.
@@ -52,48 +50,14 @@ pub(crate) struct Fault {
     pub(crate) finding: Finding,
 }
 
-/// The value of a variable, and the place that says it.
-#[derive(Debug, Clone)]
-struct Assigned {
-    /// `None` if it is not known.
-    value: Option<String>,
-    source: Arc<Source>,
-    line: usize,
-}
-
 impl Assignment {
     /// What is known of a variable.
     pub(crate) fn get(&self, name: &str) -> Given<'_> {
         match self.values.get(name) {
-            Some(Assigned { value, .. }) => value.as_deref().map_or(Given::Unknown, Given::Value),
+            Some(value) => value.as_deref().map_or(Given::Unknown, Given::Value),
             None if self.is_open => Given::Unknown,
             None => Given::Nothing,
         }
-    }
-
-    /// Whether nothing gives a variable a value.
-    pub(crate) fn lacks(&self, name: &str) -> bool {
-        self.has_post_build && matches!(self.get(name), Given::Nothing)
-    }
-
-    /// The variable that is likely meant by one that has no value.
-    pub(crate) fn near(&self, name: &str) -> Option<&str> {
-        nearest(name, self.values.keys().map(String::as_str))
-    }
-
-    /// Where the variables in the text of a field have their values, in words; not of one that may be a credential.
-    /// If a message hides what cannot be a name, so does this.
-    pub(crate) fn describe(&self, text: &str, field: &str, message: &str) -> Vec<String> {
-        let names: BTreeSet<&str> = variables(text).collect();
-        let shown: fn(&str) -> String = if message.contains("…\" (") { quoted } else { quoted_text };
-        let of = |name: &str| {
-            let Assigned { value, source, line } = self.values.get(name)?;
-            let is_shown = source.is_shown() && ![name, field].into_iter().any(is_credential_name);
-            let value = value.as_deref().filter(|_| is_shown).map(shown);
-            let value = value.map_or_else(|| "set".to_owned(), |value| format!("is {value}"));
-            Some(format!("${{{name}}} {value} in {}:{line}", source.name()))
-        };
-        names.into_iter().filter_map(of).collect()
     }
 }
 
@@ -116,7 +80,7 @@ struct ValuesOf {
     /// Its file.
     file: PathBuf,
     namespace: Option<String>,
-    values: BTreeMap<String, Assigned>,
+    values: BTreeMap<String, Option<String>>,
 }
 
 impl Assignments {
@@ -133,7 +97,7 @@ impl Assignments {
         let may_have = |text: &str| ["ConfigMap", "Secret"].iter().any(|kind| text.contains(kind));
         for (source, file) in texts.iter().filter(|(source, _)| may_have(source.text())) {
             for document in parse_parts(source).flat_map(|parsed| parsed.documents) {
-                if let Some((key, values)) = values_of(&document, file, place) {
+                if let Some((key, values)) = values_of(&document, file) {
                     sources.entry(key).or_default().push(values);
                 }
             }
@@ -154,22 +118,16 @@ impl Assignments {
 }
 
 /// The values in a ConfigMap, and the names of those in a Secret.
-fn values_of(
-    document: &Document,
-    file: &Path,
-    place: &mut PlaceOf<'_>,
-) -> Option<((bool, String), ValuesOf)> {
+fn values_of(document: &Document, file: &Path) -> Option<((bool, String), ValuesOf)> {
     let is_secret = document.kind() == "Secret";
     if !document.group().is_empty() || !is_secret && document.kind() != "ConfigMap" {
         return None;
     }
     let mut values = BTreeMap::new();
     for field in ["data", "stringData"] {
-        let at = Pointer::root().key(field);
         for (name, value) in document.value().get(field).and_then(Value::as_object).into_iter().flatten() {
             let value = value.as_str().filter(|it| !is_secret && !is_filled_in_later(it));
-            let (source, span) = place(document, &at.key(name));
-            values.insert(name.clone(), Assigned { value: value.map(one_line), source, line: span.line });
+            values.insert(name.clone(), value.map(one_line));
         }
     }
     let namespace = document.namespace().map(str::to_owned);
@@ -198,13 +156,11 @@ fn read(
     }
     let wrong = target.filter(|it| !is_dns_label(it) && !is_filled_in_later(it));
     let object_ref = object_ref(document, None, &mut RecurringTexts::default());
-    let title = format!("Kustomization {}", named(document));
     let namespace = target.filter(|_| wrong.is_none()).map(str::to_owned);
     let (of_file, _) = place(document, &Pointer::root());
-    let place_of = format!("{title}, {}", name_of(&normal(Path::new(of_file.name()))));
+    let title = format!("Kustomization {}", named(document));
     let mut assignment = Assignment {
-        title,
-        place: place_of,
+        place: format!("{title}, {}", name_of(&normal(Path::new(of_file.name())))),
         namespace,
         has_post_build: post_build.is_some(),
         ..Assignment::default()
@@ -239,12 +195,10 @@ fn read(
         }
         names.push((kind, name));
     }
-    let at = Pointer::new("/spec/postBuild/substitute");
-    let own = document.value().pointer(at.as_str()).and_then(Value::as_object).into_iter().flatten();
+    let own = spec.pointer("/postBuild/substitute").and_then(Value::as_object).into_iter().flatten();
     for (name, value) in own {
         let value = value.as_str().map_or_else(|| value.to_string(), one_line);
-        let (source, span) = place(document, &at.key(name));
-        assignment.values.insert(name.clone(), Assigned { value: Some(value), source, line: span.line });
+        assignment.values.insert(name.clone(), Some(value));
     }
     Some((normal(&root.join(path.trim_start_matches('/'))), names, assignment))
 }

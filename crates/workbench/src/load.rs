@@ -20,7 +20,6 @@ use crate::names;
 use crate::notices::{Notice, Notices};
 use crate::object_name::{is_of_no_namespace, object_ref};
 use crate::objects::{Filled, UndecidedObject, is_checked, json_to_check};
-use crate::origins::find::SpotsOf;
 use crate::ours::Ours;
 use crate::passed_over::{PassedOver, Why, pass_over};
 use crate::paths::{Roots, normal};
@@ -39,19 +38,14 @@ use memgate_core::state::makers::add_anything;
 use memgate_core::state::{AddError, SharedTexts, empty, like};
 use memgate_manifest::document::{Document, Parsed, each_value, parse_parts};
 use memgate_manifest::error::Error as InputError;
-use memgate_manifest::later::{
-    Given as Value, Later, is_of_template, lines_of, may_hold, variables_without_default,
-};
+use memgate_manifest::later::{Given as Value, Later, is_of_template, lines_of, may_hold};
 use memgate_manifest::source::Source;
-use memgate_model::finding::Finding;
 use memgate_model::kind::NAMESPACE;
 use memgate_model::object::JsonText;
 use memgate_model::recurring_texts::RecurringTexts;
 use memgate_model::state_uses::StateUses;
 use memgate_model::workload;
-use memgate_platforms::common::KUSTOMIZATION_INVALID;
 use memgate_primitives::pointer::Pointer;
-use memgate_primitives::suggest::did_you_mean;
 
 /// A file without a Kubernetes object, at a path that comes with a change. Its text is not shown.
 const NOT_A_MANIFEST: &str = "this file cannot be read as YAML or JSON, and nothing in it looks like a Kubernetes \
@@ -298,7 +292,7 @@ impl<'p> Loading<'p> {
         let documents = documents.map(|document| Ok(fill_in(document?, None, None)));
         for filled in documents {
             match filled {
-                Ok(Filled { document, later, .. }) => {
+                Ok(Filled { document, later }) => {
                     let is_later = !later.unknown.is_empty();
                     let part =
                         Part { document: &document, within: &Pointer::root(), value: document.value() };
@@ -488,7 +482,7 @@ impl<'p> Loading<'p> {
         }
     }
 
-    /// Adds what is wrong with the Kustomization of a unit, and the variables without a value.
+    /// Adds what is wrong with the Kustomization of a unit.
     fn add_faults(&mut self, unit: &Unit) {
         let Some(assignment) = &unit.assignment else { return };
         let notice = |Fault { source, span, object_ref, finding }: Fault| Notice {
@@ -497,40 +491,6 @@ impl<'p> Loading<'p> {
             ..Notice::new(&source, span, finding)
         };
         self.inputs.notices.extend(assignment.faults.iter().cloned().map(notice));
-        let mut seen = BTreeSet::new();
-        let sources: Vec<Arc<Source>> = self.inputs.sources.clone();
-        for document in sources.iter().flat_map(parse_parts).flat_map(|parsed| parsed.documents) {
-            let group_and_kind = (document.group(), document.kind());
-            if is_checked(group_and_kind.0, group_and_kind.1) {
-                self.add_unknown_variables(&document, assignment, &mut seen);
-            }
-        }
-    }
-
-    fn add_unknown_variables(
-        &mut self,
-        document: &Document,
-        assignment: &Assignment,
-        seen: &mut BTreeSet<String>,
-    ) {
-        let text = document.source().slice(document.span());
-        for (at, name) in variables_without_default(text) {
-            if !assignment.lacks(name) || !seen.insert(name.to_owned()) {
-                continue;
-            }
-            let start = document.place().start() + at;
-            let pointer = document.place().field_at(start);
-            let why = format!("no source of {} has ${{{name}}}, so it becomes empty", assignment.title);
-            let near = assignment.near(name).map(|near| format!("${{{near}}}"));
-            let message = format!("{why}{}", did_you_mean(near.as_deref()));
-            let finding = Finding::warn(&KUSTOMIZATION_INVALID, pointer.clone(), message);
-            let Self { inputs, files, .. } = self;
-            let spot = SpotsOf { origins: &inputs.origins, files }.of(document, &pointer);
-            let object_ref = object_ref(document, None, &mut self.texts);
-            self.inputs
-                .notices
-                .push(Notice { object_ref, ..Notice::new(spot.source(), spot.caret(), finding) });
-        }
     }
 
     /// Adds what is known once everything was read.
@@ -576,7 +536,7 @@ pub fn objects_in(source: &Arc<Source>, inputs: &Inputs) -> impl Iterator<Item =
     let documents = parse_parts(source).flat_map(|parsed| parsed.documents);
     let (assignment, fallback) = (inputs.assignment.clone(), inputs.fallback.clone());
     documents.map(move |document| {
-        let Filled { document, later, .. } = fill_in(document, assignment.as_ref(), fallback.as_deref());
+        let Filled { document, later } = fill_in(document, assignment.as_ref(), fallback.as_deref());
         (document, later)
     })
 }
@@ -600,7 +560,7 @@ pub(crate) fn fill_in(
     } else {
         Later::default()
     };
-    Filled { document, later, by: by.cloned() }
+    Filled { document, later }
 }
 
 /// The error of what a tool printed: at the template that printed it, if it says which one, else at the unit.

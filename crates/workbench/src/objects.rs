@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::assignments::Assignment;
 use crate::origins::spot::{Spots, Standing};
 use crate::report::ObjectRef;
 use memgate_manifest::document::Document;
@@ -15,7 +14,7 @@ use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::Source;
 use memgate_model::claim_volumes::{ClaimVolumes, add_to_pod};
 use memgate_model::edit::Edit;
-use memgate_model::finding::{Finding, Severity};
+use memgate_model::finding::Finding;
 use memgate_model::kind::{Kind, SYSTEM_NAMESPACES};
 use memgate_model::object::JsonText;
 use memgate_model::request::{Occasion, Operation, Request};
@@ -23,9 +22,6 @@ use memgate_model::snapshot::Snapshot;
 use memgate_model::workload::{self, KNATIVE, Workload};
 use memgate_platforms::selects_pod;
 use memgate_primitives::pointer::Pointer;
-
-/// So many places of values that a Kustomization puts in are described for a finding.
-const MOST_DESCRIBED: usize = 3;
 
 /// Whether objects of this group and kind are checked: pods, the workloads of Kubernetes by the pods of their templates,
 /// memory resources, what refers to them, and policies.
@@ -103,14 +99,12 @@ pub(crate) struct Filled {
     pub(crate) document: Document,
     /// What a later step fills in.
     pub(crate) later: Later,
-    /// What a Kustomization puts in.
-    pub(crate) by: Option<Arc<Assignment>>,
 }
 
 impl Filled {
     /// A document in which nothing is filled in.
     pub(crate) fn of(document: Document) -> Self {
-        Self { document, later: Later::default(), by: None }
+        Self { document, later: Later::default() }
     }
 }
 
@@ -125,8 +119,6 @@ pub struct CheckedObject {
     pub object_ref: ObjectRef,
     /// What of it a later step fills in, if anything.
     pub later: Option<Arc<Later>>,
-    /// What a Flux Kustomization puts into it.
-    by: Option<Arc<Assignment>>,
     /// Of an object that was built, where its findings stand.
     pub(crate) spots: Option<Box<Spots>>,
 }
@@ -166,7 +158,7 @@ impl CheckedObject {
         object_ref: ObjectRef,
         later: Option<Arc<Later>>,
     ) -> Self {
-        Self { place, template: None, object_ref, later, by: None, spots: None }
+        Self { place, template: None, object_ref, later, spots: None }
     }
 
     /// The pointer to the object that is decided about in the document: empty, or that of the pod template of a workload.
@@ -215,35 +207,9 @@ impl CheckedObject {
         self.later.as_deref().is_some_and(is_known)
     }
 
-    /// The values that a Kustomization puts in and that a finding is about, in words: at its place, at the one to which it
-    /// relates, else beside it or below.
-    fn put_in_of(&self, finding: &Finding) -> Vec<String> {
-        let (Some(by), Some(later)) = (&self.by, &self.later) else { return Vec::new() };
-        if finding.at_key {
-            return Vec::new();
-        }
-        let at = |known: &Pointer| put_in_at(&self.place, by, known, finding);
-        let related = finding.related.as_ref().map(|(related, _)| related);
-        let mut about =
-            [Some(&finding.pointer), related].into_iter().flatten().map(|it| self.in_document(it));
-        let place = self.in_document(&finding.pointer);
-        if let Some(known) = about.find(|it| later.known.contains(it)) {
-            return at(&known);
-        }
-        let parent = place.parent();
-        let is_beside = |known: &&Pointer| {
-            let around = known.parent();
-            around == parent || around.as_ref() == Some(&place)
-        };
-        later.known.iter().filter(is_beside).take(MOST_DESCRIBED).flat_map(at).collect()
-    }
-
-    /// A finding that also says what a Kustomization puts in, without a fix for that: it would change the text.
+    /// A finding without a fix for what a Kustomization puts in: it would change the text.
     pub(crate) fn with_put_in(&self, finding: Finding) -> Finding {
-        let put_in = self.put_in_of(&finding);
-        let is_put_in = self.is_put_in(&self.in_document(&finding.pointer));
-        let finding = with_words(finding, &put_in);
-        if is_put_in { finding.fix(None) } else { finding }
+        if self.is_put_in(&self.in_document(&finding.pointer)) { finding.fix(None) } else { finding }
     }
 
     /// Edits of the object that is decided about as edits of the document.
@@ -251,31 +217,6 @@ impl CheckedObject {
         let in_workload = |template: &Template| template.claims.edits_in_workload(&template.pointer, edits);
         self.template.as_deref().map_or_else(|| edits.to_vec(), in_workload)
     }
-}
-
-/// The value at a place of a document that a Kustomization puts in, in words.
-pub(crate) fn put_in_at(
-    place: &DocumentPlace,
-    by: &Assignment,
-    known: &Pointer,
-    finding: &Finding,
-) -> Vec<String> {
-    let field = known.tokens().last().unwrap_or_default();
-    by.describe(place.source().slice(place.locate(known).value), &field, &finding.message())
-}
-
-/// Whether a finding says such values.
-pub(crate) fn has_words(finding: &Finding) -> bool {
-    finding.message().contains("; ${")
-}
-
-/// A finding that also says these values.
-pub(crate) fn with_words(finding: Finding, put_in: &[String]) -> Finding {
-    if put_in.is_empty() || finding.severity == Severity::Note {
-        return finding;
-    }
-    let message = format!("{}; {}", finding.message(), put_in.join(", "));
-    finding.with_message(message)
 }
 
 impl Template {
@@ -304,7 +245,7 @@ impl UndecidedObject {
     /// itself: an apiserver refuses it. `namespace` is the one that the manifest or the settings name; empty when neither
     /// does.
     pub(crate) fn of(
-        Filled { document, later, by }: Filled,
+        Filled { document, later }: Filled,
         object_ref: &ObjectRef,
         namespace: &Arc<str>,
         json: &Arc<JsonText>,
@@ -318,7 +259,6 @@ impl UndecidedObject {
                 template,
                 object_ref,
                 later,
-                by: by.clone(),
                 spots: None,
             });
             let is_unnamed = document.name().is_empty();

@@ -44,7 +44,7 @@ pub(crate) fn add(checked: &mut Checked, parts: Vec<Decided>) {
 }
 
 fn decided(document: Document, snapshot: &Snapshot, occasion: Occasion<'static>) -> Option<Decided> {
-    let Filled { document, later, .. } = fill_in(document, None, None);
+    let Filled { document, later } = fill_in(document, None, None);
     let mut value = document.value().clone();
     clean_fields(&mut value);
     let (mut findings, not_shown) = findings(&document, &value, &later.unknown, snapshot, occasion)?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::errors::{input_error, location, location_in};
 use crate::judge::{Checked, Decided, InputOrder};
 use crate::notices::{Notice, object_ref};
-use crate::objects::{CheckedObject, has_words};
+use crate::objects::CheckedObject;
 use crate::origins::spot::Standing;
 use crate::passed_over::PassedOver;
 use crate::report::fingerprint::{self, Counter, Fingerprint};
@@ -312,8 +312,7 @@ fn locate<'r>(
         pointer,
         object_ref: &object.object_ref,
         units: Vec::new(),
-        // A value that a Kustomization puts in is not part of the text.
-        shares_text: object.spots.is_some() && !has_words(finding),
+        shares_text: object.spots.is_some(),
         namespaces: Vec::new(),
         in_others: Vec::new(),
         location,
