@@ -10,7 +10,7 @@ use crate::cli::terminal::Terminal;
 use memgate_manifest::rewrite::Rewritten;
 use memgate_workbench::place::report;
 use memgate_workbench::report::{plain, stream};
-use memgate_workbench::rewrite::{RewrittenFile, given_before_its_agent, rewrite_all};
+use memgate_workbench::rewrite::{RewrittenFile, rewrite_all};
 use memgate_workbench::run::decided;
 
 /// Print manifests as they would be stored: with defaults, and pods with their memory
@@ -62,11 +62,6 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     checked.note_later();
     checked.note_unused_state();
     args.fail_on.hide_later(fail_on, &mut checked);
-    if let Some((pod, ensemble)) = given_before_its_agent(&checked) {
-        terminal.note(&plain(&format!(
-            "note: the Agent of {pod} is made by {ensemble}; in a cluster a pod that starts before it gets no memory"
-        )));
-    }
     let report = report(&checked);
     write_files(&report, &args.output, fail_on.warnings, terminal)?;
     if report.errors.is_empty() {

@@ -10,7 +10,7 @@ use crate::cli::output::{OutputArg, write_each};
 use crate::cli::project::{Project, ProjectArgs};
 use crate::cli::terminal::Terminal;
 use memgate_workbench::cases::{CasePlan, run as run_cases};
-use memgate_workbench::report::{cases, plain};
+use memgate_workbench::report::cases;
 
 /// Run case files: the decisions that memgate must make
 ///
@@ -104,9 +104,6 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         terminal.input_error(error);
     }
     note_unread(&run.inputs, "case file", terminal);
-    for line in &run.blind {
-        terminal.note(&format!("warn: {}", plain(line)));
-    }
     write_each(&args.output, terminal, |format, _| {
         let mut bytes = Vec::new();
         cases::write(&report, format, args.verbose, &mut bytes)?;

@@ -66,7 +66,7 @@ fn what_came_of_cases_is_as_described() {
     let case = json!([
         {"name": "fails", "object": {"apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkMemory",
             "metadata": {"name": "a", "namespace": "b"}, "spec": {"backend": "x"}}, "expect": {"allowed": true}},
-        {"name": "blind", "object": {"apiVersion": "v1", "kind": "ConfigMap"}, "expect": {"allowed": true}},
+        {"name": "passes", "object": {"apiVersion": "v1", "kind": "ConfigMap"}, "expect": {"allowed": true}},
     ]);
     let scratch = Scratch::with(&[("cases.yaml", &case.to_string()), ("bad.yaml", "- a: [\n")]);
     let result = scratch.json(&["test", ".", "-o", "json"]);

@@ -17,17 +17,7 @@ mod view;
 use super::inject::viable::sizes::{LIMIT_RANGE, RESOURCE_QUOTA};
 
 use super::packed::packed;
-use memgate_model::edit::Origin;
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
-
-/// The names of the configs of an Ensemble.
-const CONFIGS: &[&str] = &["spec.agentConfigs[].name", "spec.personas[].name"];
-
-/// Whether an edit comes from an entry of an Ensemble, whose Agent is not there: the Ensemble is yet to make it.
-pub fn is_of_agent_to_be_made(origin: &Origin) -> bool {
-    let lists = CONFIGS.iter().filter_map(|names| names.strip_suffix("[].name"));
-    origin.resource.starts_with("Ensemble ") && lists.into_iter().any(|list| origin.field.starts_with(list))
-}
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {

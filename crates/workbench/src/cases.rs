@@ -15,7 +15,6 @@ use crate::exclude::Exclude;
 use crate::inputs::Inputs;
 use crate::load::{self, load};
 use crate::notices::unreadable_errors;
-use crate::objects::is_checked;
 use crate::places::Part;
 use crate::plan::Plan;
 use crate::read::collect;
@@ -27,7 +26,6 @@ use memgate_model::decision::Decision;
 use memgate_model::policy::Policies;
 use memgate_model::request::Occasion;
 use memgate_model::snapshot::Snapshot;
-use memgate_model::workload;
 use memgate_policy::counts::{RuleCount, RuleCounts};
 use memgate_primitives::pointer::Pointer;
 
@@ -38,8 +36,6 @@ pub struct CaseRun {
     pub results: Vec<CaseResult>,
     /// What was read. Files that are not case files are among its errors.
     pub inputs: Inputs,
-    /// Cases about objects of which no review comes to memgate, which pass whatever it decides: `file:line: …`.
-    pub blind: Vec<String>,
     /// How many cases each rule of the policies judged.
     pub rules: RuleCounts,
 }
@@ -71,7 +67,6 @@ impl CaseRun {
         CaseReport {
             cases: &self.results,
             errors: self.inputs.errors.iter().map(input_error).collect(),
-            blind: &self.blind,
             rules: Some(&self.rules),
         }
     }
@@ -104,8 +99,7 @@ pub fn run(plan: &CasePlan<'_>, stdin: &mut dyn Read) -> Result<CaseRun, load::E
     let of_files = Plan { within: within.clone(), exclude: Arc::clone(exclude), ..Plan::default() };
     let mut inputs = collect(paths, &of_files, stdin);
     let sources = std::mem::take(&mut inputs.sources);
-    let (results, blind, rules) = (Vec::new(), Vec::new(), RuleCounts::default());
-    let mut run = CaseRun { results, inputs, blind, rules };
+    let mut run = CaseRun { results: Vec::new(), inputs, rules: RuleCounts::default() };
     let given = load(&Plan { policies: policies.to_vec(), ..Plan::default() })?;
     if !given.errors.is_empty() {
         run.inputs.errors.extend(given.errors);
@@ -161,12 +155,6 @@ fn run_document(document: &Document, base: &Snapshot, run: &mut CaseRun) {
             }
         };
         let (file, line) = (document.source().name().to_owned(), document.locate(&case.pointer).caret.line);
-        if let Some(kind) = unjudged_kind(&case) {
-            let name = &case.name;
-            run.blind.push(format!(
-                "{file}:{line}: case {name} is about the kind {kind}, of which no review comes to memgate"
-            ));
-        }
         let failures = failures(&case.expect, &outcome);
         run.rules.add_rules(&policies);
         run.rules.add(&decision.rules);
@@ -186,17 +174,6 @@ fn has_cases(value: &Value) -> bool {
 /// Whether a document is a Kubernetes object.
 fn is_manifest(value: &Value) -> bool {
     ["apiVersion", "kind"].iter().all(|field| value.get(field).is_some_and(Value::is_string))
-}
-
-/// The kind of the object of a case with its `apiVersion`, if no AdmissionReview about it comes to memgate: of a workload only
-/// its pods do.
-fn unjudged_kind(case: &Case) -> Option<String> {
-    let object = case.object.as_ref().or(case.old_object.as_ref())?;
-    let text = |field| object.get(field).and_then(Value::as_str).unwrap_or_default();
-    let (api_version, kind) = (text("apiVersion"), text("kind"));
-    let group = api_version.split_once('/').map_or("", |(group, _)| group);
-    let is_seen = is_checked(group, kind) && workload::find(group, kind).is_none();
-    (!is_seen).then(|| format!("{api_version} {kind}"))
 }
 
 /// Decides about a case, with `base` below its own state. Also returns the decision, and the policies in the state.

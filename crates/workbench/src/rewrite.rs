@@ -16,7 +16,6 @@ use memgate_manifest::error::Error;
 use memgate_manifest::rewrite::{Rewritten, rewrite};
 use memgate_manifest::source::Source;
 use memgate_model::edit::{Edit, Op, Origin};
-use memgate_platforms::sympozium::is_of_agent_to_be_made;
 use memgate_primitives::members::Members;
 use memgate_primitives::pointer::{Pointer, list_index};
 use serde_json::Value;
@@ -57,15 +56,6 @@ pub fn rewrite_all(checked: &Checked) -> Result<Vec<RewrittenFile<'_>>, Error> {
         Ok(RewrittenFile { source, new: rewrite(source, &patches)?, rendered_from, changes })
     };
     checked.inputs.sources.iter().filter(|source| source.is_shown()).map(rewritten).collect()
-}
-
-/// The first pod with the memory of an Agent that an Ensemble among the inputs is yet to make, and the Ensemble.
-pub fn given_before_its_agent(checked: &Checked) -> Option<(String, &str)> {
-    changed(checked).find_map(|(object, edits)| {
-        let mut origins = edits.iter().flat_map(|edit| &edit.origins);
-        let origin = origins.find(|origin| is_of_agent_to_be_made(origin))?;
-        Some((object.object_ref.title(), &*origin.resource))
-    })
 }
 
 /// The allowed objects with edits, of files that may be shown. An object of which one template is denied is not allowed.

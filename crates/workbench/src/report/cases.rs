@@ -18,8 +18,6 @@ pub struct CaseReport<'a> {
     pub cases: &'a [CaseResult],
     /// Files that cannot be read or are not case files.
     pub errors: Vec<InputError<'a>>,
-    /// Cases about objects of which no review comes to memgate, which pass whatever it decides: `file:line: …`.
-    pub blind: &'a [String],
     /// How many cases each rule of the policies judged.
     pub rules: Option<&'a RuleCounts>,
 }
@@ -93,7 +91,6 @@ fn write_json(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
         "version": env!("CARGO_PKG_VERSION"),
         "summary": {"passed": passed, "failed": report.cases.len() - passed, "errors": report.errors.len()},
         "cases": report.cases.iter().map(case).collect::<Vec<_>>(),
-        "warnings": report.blind,
         "inputErrors": report.errors.iter().map(json::error).collect::<Vec<_>>(),
         "rules": report.rules.and_then(rule_counts::values),
     }));
@@ -132,8 +129,5 @@ fn github(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
         let failures: Vec<_> = case.failures.iter().map(|failure| plain(failure)).collect();
         Command::new(place, &case.name, &failures.join("\n"))
     });
-    github::write_kind(Severity::Deny, errors.chain(failed), 0, out)?;
-    let blind =
-        report.blind.iter().map(|line| Command::new(AnnotationPlace::default(), "memgate", &plain(line)));
-    github::write_kind(Severity::Warn, blind, 0, out)
+    github::write_kind(Severity::Deny, errors.chain(failed), 0, out)
 }
