@@ -1,7 +1,5 @@
 //! `memgate manifests`: the objects that install memgate in a cluster.
 
-mod pods;
-
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -9,13 +7,13 @@ use anyhow::Context as _;
 
 use crate::cli::ExitStatus;
 use crate::cli::choice::choice;
-use crate::cli::manifests::pods::PodArgs;
 use crate::cli::settings::{ServerSettingsArgs, flags};
 use crate::cli::terminal::Terminal;
 use memgate_install::component::Component;
 use memgate_install::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
 use memgate_install::metadata::{DEFAULT_NAMESPACE, MAX_NAME_CHARS, default_name};
 use memgate_install::render;
+use memgate_install::workload::{HEALTH_PORT, HOST_HEALTH_PORT};
 use memgate_primitives::name::{is_dns_label, is_dns_subdomain};
 use memgate_workbench::built;
 
@@ -103,8 +101,9 @@ pub struct Args {
     #[arg(long, value_name = "URL", value_parser = parse_url, conflicts_with = "only")]
     url: Option<String>,
 
-    #[command(flatten)]
-    pods: PodArgs,
+    /// Port of the webhook in its pods [default: 10250, or 10260 with --component host-network]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1024..), help_heading = "Pods")]
+    webhook_port: Option<u16>,
 }
 
 /// Runs the command.
@@ -122,7 +121,12 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     }
     let flags = flags(&settings);
     let parts = parts(args);
-    let pods = args.pods.settings(components.contains(&Component::HostNetwork))?;
+    let on_host = components.contains(&Component::HostNetwork);
+    let health = if on_host { HOST_HEALTH_PORT } else { HEALTH_PORT };
+    anyhow::ensure!(
+        args.webhook_port != Some(health),
+        "--webhook-port {health} is the port of probes and metrics; choose another one"
+    );
     let plan = InstallPlan {
         name: args.name.clone().unwrap_or_else(|| default_name(&args.namespace)),
         namespace: args.namespace.clone(),
@@ -135,7 +139,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         policies: !args.no_policies,
         events: !args.no_events,
         components,
-        pods,
+        webhook_port: args.webhook_port,
     };
     let text = render(&plan, &parts).context("failed to write the manifests")?;
     terminal.raw(text.as_bytes())?;

@@ -110,27 +110,6 @@ const SAME: &[(&[&str], &[&str])] = &[
     (&["clusterName=blue"], &["--name=blue"]),
     (&["image.tag=v1"], &["--image=registry.example.com/memgate:v1"]),
     (
-        &[
-            "webhookPort=9443",
-            "image.pullSecrets[0].name=registry",
-            "image.pullSecrets[1].name=mirror",
-            "tolerations[0].key=dedicated,tolerations[0].operator=Equal,tolerations[0].value=agents,\
-             tolerations[0].effect=NoSchedule",
-            "tolerations[1].key=example.com/gpu,tolerations[1].operator=Exists",
-            "extraEnv[0].name=RUST_BACKTRACE,extraEnv[0].value=full",
-            "extraEnv[1].name=EMPTY,extraEnv[1].value=",
-        ],
-        &[
-            "--webhook-port=9443",
-            "--image-pull-secret=registry",
-            "--image-pull-secret=mirror",
-            "--toleration=dedicated=agents:NoSchedule",
-            "--toleration=example.com/gpu",
-            "--env=RUST_BACKTRACE=full",
-            "--env=EMPTY=",
-        ],
-    ),
-    (
         &["webhookPort=9443", "hostNetwork.enabled=true", "networkPolicy.enabled=true"],
         &["--webhook-port=9443", "--component=host-network", "--component=network-policy"],
     ),

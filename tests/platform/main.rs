@@ -20,7 +20,7 @@ use base64::engine::general_purpose::STANDARD;
 use memgate_certs::tls::CertSource;
 use memgate_core::decide::codes;
 use memgate_core::state;
-use memgate_install::install_plan::{InstallPart, InstallPlan, PodSettings, WebhookEndpoint};
+use memgate_install::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
 use memgate_install::render;
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
@@ -263,7 +263,7 @@ fn what_it_needs_is_installed() {
         families: vec![&tiny::FAMILY],
         components: BTreeSet::new(),
         flags: Vec::new(),
-        pods: PodSettings::default(),
+        webhook_port: None,
     };
     let text = render(&plan, &InstallPart::ALL.map(|(_, part)| part)).expect("it renders");
     for part in ["--family=tiny", "tiny.pods.memgate.dev"] {

@@ -30,32 +30,8 @@ pub struct InstallPlan {
     pub components: BTreeSet<Component>,
     /// Flags of `memgate serve` beyond those that every installation has.
     pub flags: Vec<String>,
-    /// What the cluster wants of memgate's pods.
-    pub pods: PodSettings,
-}
-
-/// What a cluster wants of memgate's pods.
-#[derive(Debug, Clone, Default)]
-pub struct PodSettings {
-    /// The port of the webhook instead of the usual one.
+    /// The port of the webhook in its pods instead of the usual one.
     pub webhook_port: Option<u16>,
-    /// The Secrets with which the image is pulled.
-    pub pull_secrets: Vec<String>,
-    /// The taints of nodes that pods may run on.
-    pub tolerations: Vec<Toleration>,
-    /// Further variables of the container.
-    pub env: Vec<(String, String)>,
-}
-
-/// A taint that pods tolerate.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Toleration {
-    /// The key of the taint.
-    pub key: String,
-    /// Its value; without it any value.
-    pub value: Option<String>,
-    /// Its effect; without it all effects.
-    pub effect: Option<String>,
 }
 
 impl InstallPlan {

@@ -24,6 +24,7 @@ pub mod workload;
 use crate::install_plan::{InstallPart, InstallPlan};
 use crate::metadata::NAME;
 use crate::objects::Objects;
+use crate::workload::WEBHOOK;
 
 /// The runbooks of the alerts, by name: what an alert means, its causes and what to do, in Markdown.
 pub fn runbooks() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -44,7 +45,9 @@ pub fn objects(plan: &InstallPlan) -> Objects {
         components::apply(&mut objects, plan, *component);
     }
     objects.arguments.extend((!plan.events).then(|| "--no-events".to_owned()));
-    pods::set_pods(&mut objects, &plan.pods);
+    if let Some(port) = plan.webhook_port {
+        pods::set_port(&mut objects, WEBHOOK, port.into());
+    }
     // Also where memgate writes nothing into the configurations: the Deployment shows their name.
     let name = (plan.name != NAME).then(|| format!("--webhook-configuration={}", plan.name));
     objects.arguments.extend(name);

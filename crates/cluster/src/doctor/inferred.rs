@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::cluster_state::Installation;
 use crate::webhook_entry::WebhookEntry;
 use memgate_install::component::Component;
-use memgate_install::install_plan::{InstallPlan, PodSettings, WebhookEndpoint};
+use memgate_install::install_plan::{InstallPlan, WebhookEndpoint};
 use memgate_install::metadata::NAME;
 use memgate_model::family::Family;
 use memgate_model::settings::Settings;
@@ -51,7 +51,7 @@ pub(super) fn plan(found: &Installation, namespace: &str, families: Vec<&'static
         policies: entries.iter().any(|entry| entry.name == "policies.memgate.dev"),
         events: !has_flag("--no-events"),
         components: chosen.into_iter().filter_map(|(component, is_on)| is_on.then_some(component)).collect(),
-        pods: PodSettings::default(),
+        webhook_port: None,
     }
 }
 
