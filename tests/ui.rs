@@ -103,10 +103,9 @@ impl Family {
 }
 
 /// A trial for each code whose failing example is a manifest. Cases, which show deletions and updates, have no
-/// place in a file. Left out are codes about files of `--with`, `--policy` and kustomizations, and one that hangs on the day.
+/// place in a file. Left out are codes about files of `--policy` and kustomizations, and one that hangs on the day.
 fn codes(folder: &Path) -> Vec<Trial> {
-    let left_out =
-        ["memgate/state-unused", "policy/default-missing", "policy/unused", "policy/exemption-unused"];
+    let left_out = ["policy/default-missing", "policy/unused", "policy/exemption-unused"];
     let mut families: BTreeMap<_, _> = archive::files(folder)
         .into_iter()
         .map(|path| (archive::name(&path, folder), Family::read(path)))

@@ -13,7 +13,7 @@ use crate::cli::project::{FailOnSeverity, Project};
 use crate::cli::pull_request::{open_branch, reference};
 use crate::cli::terminal::Terminal;
 use memgate_model::finding::{Finding, Severity};
-use memgate_platforms::common::{KUSTOMIZATION_INVALID, STATE_UNUSED, VALUE_UNKNOWN};
+use memgate_platforms::common::{KUSTOMIZATION_INVALID, VALUE_UNKNOWN};
 use memgate_policy::counts::RuleCounts;
 use memgate_workbench::fix::{diffs, judged_with, summary};
 use memgate_workbench::ignore;
@@ -123,13 +123,10 @@ impl FailOnArgs {
         if self.quiet { terminal.without_notes() } else { terminal }
     }
 
-    /// Leaves out the notes about what a later step fills in, and about state that nothing used, if the user wants no notes,
-    /// unless they make the run fail.
+    /// Leaves out the notes about what a later step fills in if the user wants no notes, unless they make the run fail.
     pub fn hide_later(self, fail_on: FailOn, checked: &mut Checked) {
         if self.quiet && !fail_on.strict {
-            let is_shown = |it: &Finding| {
-                it.severity != Severity::Note || ![&VALUE_UNKNOWN, &STATE_UNUSED].contains(&it.code)
-            };
+            let is_shown = |it: &Finding| it.severity != Severity::Note || it.code != &VALUE_UNKNOWN;
             checked.inputs.notices.retain(|notice| is_shown(&notice.finding));
         }
     }

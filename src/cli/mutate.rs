@@ -60,7 +60,6 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let fail_on = args.fail_on.or(&project);
     let mut checked = decided(&run)?;
     checked.note_later();
-    checked.note_unused_state();
     args.fail_on.hide_later(fail_on, &mut checked);
     let report = report(&checked);
     write_files(&report, &args.output, fail_on.warnings, terminal)?;

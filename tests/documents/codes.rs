@@ -33,7 +33,6 @@ pub(super) const WITHOUT_EXAMPLE: &[(&str, &str)] = &[
     ("orka/lookup-failed", "files are never out of reach"),
     ("orloj/pod-ambiguous", "it takes a setting; tests/claims shows it"),
     ("sympozium/lookup-failed", "files are never out of reach"),
-    ("memgate/state-unused", "it is about --with; tests/ui shows it"),
     ("memgate/kustomization-invalid", "it is about a kustomization; tests/ui shows it"),
     ("memgate/not-judged", "it is about --base; tests/pull_requests shows it"),
     ("policy/default-missing", "only audits report it; tests/ui shows it"),

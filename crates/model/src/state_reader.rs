@@ -99,16 +99,6 @@ impl<'s> StateReader<'s> {
         }
     }
 
-    /// Notes an object by which it is known that another one is absent.
-    fn note_absent(&self, state: Option<&'s Arc<KindState>>, namespace: &str) {
-        if let Some(uses) = self.uses {
-            let known = state.and_then(|state| state.first_of(namespace).or_else(|| state.kept().next()));
-            if let Some(object) = known {
-                uses.note(object);
-            }
-        }
-    }
-
     /// One object by name. An invalid name counts as absent, so that it never becomes part of a request to the
     /// apiserver.
     pub fn get(&mut self, kind: &'static Kind, namespace: &str, name: &str) -> Lookup<'s> {
@@ -121,10 +111,8 @@ impl<'s> StateReader<'s> {
             Lookup::Absent if self.may_be_made(kind, namespace, name) => Lookup::Unknown(()),
             lookup => lookup,
         };
-        match lookup {
-            Lookup::Absent => self.note_absent(state, namespace),
-            Lookup::Unknown(()) => self.note_unknown(kind, namespace, name),
-            Lookup::Found(_) => {}
+        if matches!(lookup, Lookup::Unknown(())) {
+            self.note_unknown(kind, namespace, name);
         }
         lookup
     }
@@ -158,7 +146,6 @@ impl<'s> StateReader<'s> {
                 && !state.lacks_some_in(Some(namespace))
                 && !self.may_be_made(kind, namespace, name) =>
             {
-                self.note_absent(Some(state), namespace);
                 Lookup::Absent
             }
             None => {
@@ -328,11 +315,7 @@ impl<'s> StateReader<'s> {
 
     /// Whether at least one object of a kind is known in this namespace.
     pub fn holds_one_in(&self, kind: &Kind, namespace: &str) -> bool {
-        let first = self.kinds.get(kind).and_then(|state| state.first_of(namespace));
-        if let (Some(first), Some(uses)) = (first, self.uses) {
-            uses.note(first);
-        }
-        first.is_some()
+        self.kinds.get(kind).is_some_and(|state| state.first_of(namespace).is_some())
     }
 
     /// Whether a kind is known to be installed, with or without objects: the cluster serves it, or the inputs have something

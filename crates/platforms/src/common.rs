@@ -55,8 +55,6 @@ codes! { "memgate";
     REFERENCE_TERMINATING = "reference-terminating", Invalid;
     /// An object of state whose name or namespace cannot be read.
     STATE_UNREADABLE = "state-unreadable", TypeInvalid;
-    /// A file of state that decisions do not use.
-    STATE_UNUSED = "state-unused", NotFound;
     /// An object that is too large to be read, or whose patch would be too large.
     OVER_LIMIT = "over-limit", Invalid;
     /// A pod or workload whose form or metadata an apiserver refuses.

@@ -1,7 +1,6 @@
 //! What Flux Kustomizations among the inputs put into the output of their path: values of variables, and a namespace.
 
 use std::collections::BTreeMap;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -65,15 +64,10 @@ impl Assignment {
 #[derive(Debug, Default)]
 pub(crate) struct Assignments {
     pub(crate) all: Vec<(PathBuf, Arc<Assignment>)>,
-    /// The kinds and names of the objects from which they read.
-    pub(crate) reads: BTreeSet<(String, String)>,
 }
 
 /// Tells where a field of a document stands.
 type PlaceOf<'p> = dyn FnMut(&Document, &Pointer) -> (Arc<Source>, Span) + 'p;
-
-/// What a Kustomization builds: its directory, the objects from which it reads, and what it puts in.
-type Applied = (PathBuf, Vec<(String, String)>, Assignment);
 
 /// An object with values for variables.
 struct ValuesOf {
@@ -105,11 +99,9 @@ impl Assignments {
         for (source, file) in texts.iter().filter(|(source, _)| puts_in(source.text())) {
             let root = roots.of(file);
             for document in parse_parts(source).flat_map(|parsed| parsed.documents) {
-                let Some((directory, reads, assignment)) = read(&document, (file, &root), &sources, place)
-                else {
+                let Some((directory, assignment)) = read(&document, (file, &root), &sources, place) else {
                     continue;
                 };
-                found.reads.extend(reads);
                 found.all.push((directory, Arc::new(assignment)));
             }
         }
@@ -134,14 +126,13 @@ fn values_of(document: &Document, file: &Path) -> Option<((bool, String), Values
     Some(((is_secret, document.name().to_owned()), ValuesOf { file: normal(file), namespace, values }))
 }
 
-/// The directory of a Kustomization that puts something in, the objects from which it reads, and what it puts in. Of two
-/// objects the later one counts, and before all its own values.
+/// The directory of a Kustomization that puts something in, and what it puts in. Of two objects the later one counts, and before all its own values.
 fn read(
     document: &Document,
     (file, root): (&Path, &Path),
     sources: &BTreeMap<(bool, String), Vec<ValuesOf>>,
     place: &mut PlaceOf<'_>,
-) -> Option<Applied> {
+) -> Option<(PathBuf, Assignment)> {
     let is_flux = document.group() == FLUX && document.kind() == "Kustomization";
     let spec = document.value().get("spec").filter(|_| is_flux)?;
     let text = |field| spec.get(field).and_then(Value::as_str).filter(|it| !it.is_empty());
@@ -174,14 +165,13 @@ fn read(
         Fault { source, span, object_ref, finding }
     }));
     let reads = post_build.and_then(|it| it.get("substituteFrom")).and_then(Value::as_array);
-    let mut names = Vec::new();
     for reads in reads.into_iter().flatten() {
         let text = |field| reads.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (kind, name) = (text("kind"), text("name"));
         let own = document.namespace();
         let is_own =
             |it: &&ValuesOf| it.namespace.is_none() || own.is_none() || it.namespace.as_deref() == own;
-        let all = sources.get(&(kind == "Secret", name.clone())).into_iter().flatten();
+        let all = sources.get(&(kind == "Secret", name)).into_iter().flatten();
         let all: Vec<_> = all.filter(is_own).map(|it| (common(&it.file, &normal(file)), it)).collect();
         let most = all.iter().map(|(common, _)| *common).max();
         let mut nearest = all.into_iter().filter(|(common, _)| Some(*common) == most).map(|(_, it)| it);
@@ -193,14 +183,13 @@ fn read(
                 assignment.values.clear();
             }
         }
-        names.push((kind, name));
     }
     let own = spec.pointer("/postBuild/substitute").and_then(Value::as_object).into_iter().flatten();
     for (name, value) in own {
         let value = value.as_str().map_or_else(|| value.to_string(), one_line);
         assignment.values.insert(name.clone(), Some(value));
     }
-    Some((normal(&root.join(path.trim_start_matches('/'))), names, assignment))
+    Some((normal(&root.join(path.trim_start_matches('/'))), assignment))
 }
 
 /// How many directories two files have in common: of two objects of a name the nearer one is meant.

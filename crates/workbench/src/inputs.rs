@@ -41,8 +41,6 @@ pub struct Inputs {
     pub unfilled: Vec<Unfilled>,
     /// What a Flux Kustomization puts into the objects.
     pub(crate) assignment: Option<Arc<Assignment>>,
-    /// The kinds and names of the objects from which Kustomizations read values.
-    pub(crate) names_read: BTreeSet<(String, String)>,
     /// What the objects install that only install others, each with its file.
     pub(crate) installers: Vec<(PathBuf, Installation)>,
     /// The directories of what was not built.
@@ -91,8 +89,6 @@ pub struct Inputs {
     pub unused_excludes: Vec<String>,
     /// How many objects of state decisions do not look at, since they have no name and namespace that can be read.
     pub unreadable_state: usize,
-    /// The paths of state at whose objects decisions may look.
-    pub(crate) state_paths: Vec<StatePath>,
     /// Whether only one of the files is checked, and the others are its state.
     pub is_partial: bool,
     /// Whether less than the repository was read: a setting without effect may have one on the rest.
@@ -110,16 +106,6 @@ pub struct Unfilled {
     pub later: BTreeSet<Pointer>,
 }
 
-/// A path that was given as state.
-#[derive(Debug, Clone)]
-pub(crate) struct StatePath {
-    pub(crate) path: String,
-    /// The first file of it.
-    pub(crate) first: Arc<Source>,
-    /// Whether a decision used an object of it.
-    pub(crate) is_used: bool,
-}
-
 impl Inputs {
     /// Nothing read yet, with a state that decisions may look at.
     pub fn new(snapshot: Snapshot) -> Self {
@@ -132,7 +118,6 @@ impl Inputs {
             snapshot,
             unfilled: Vec::new(),
             assignment: None,
-            names_read: BTreeSet::new(),
             installers: Vec::new(),
             left: Arc::default(),
             fallback: None,
@@ -157,7 +142,6 @@ impl Inputs {
             lowered: BTreeMap::new(),
             unused_excludes: Vec::new(),
             unreadable_state: 0,
-            state_paths: Vec::new(),
             is_partial: false,
             is_narrow: false,
             assumed: None,
@@ -182,7 +166,6 @@ impl Inputs {
             installers: self.installers.clone(),
             left: Arc::clone(&self.left),
             assumed: self.assumed.clone(),
-            state_paths: self.state_paths.clone(),
             ..Self::new(self.snapshot.clone())
         }
     }
@@ -190,12 +173,6 @@ impl Inputs {
     /// Adds what was read for another unit, without its objects and its state.
     pub fn join(&mut self, other: Self) {
         self.sources.extend(other.sources);
-        for path in other.state_paths {
-            match self.state_paths.iter_mut().find(|known| known.path == path.path) {
-                Some(known) => known.is_used |= path.is_used,
-                None => self.state_paths.push(path),
-            }
-        }
         self.passed_over.extend(other.passed_over);
         self.notices.extend(other.notices);
         self.errors.extend(other.errors);

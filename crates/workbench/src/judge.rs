@@ -13,7 +13,7 @@ use crate::in_order;
 use crate::inputs::{Inputs, Unfilled};
 use crate::judged_by::Standing;
 use crate::judged_documents::JudgedDocuments;
-use crate::notices::{Notice, unused_state};
+use crate::notices::Notice;
 use crate::objects::{CheckedObject, UndecidedObject, open_state};
 use crate::ours::Ours;
 use crate::passed_over::{PassedOver, Why};
@@ -37,7 +37,7 @@ use memgate_model::reason::Reason;
 use memgate_model::request::{Occasion, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::workload;
-use memgate_platforms::common::{self, OBJECT_REPEATED, STATE_UNREADABLE, VALUE_UNKNOWN};
+use memgate_platforms::common::{OBJECT_REPEATED, STATE_UNREADABLE, VALUE_UNKNOWN};
 use memgate_policy::codes;
 use memgate_policy::counts::RuleCounts;
 use memgate_policy::leftover::Used;
@@ -46,8 +46,7 @@ use memgate_primitives::pointer::Pointer;
 use serde_json::Value;
 
 /// The codes of findings that something had no effect. What has an effect on other files has one.
-pub(crate) const WITHOUT_EFFECT: [&Code; 3] =
-    [&common::STATE_UNUSED, &codes::UNUSED, &codes::EXEMPTION_UNUSED];
+pub(crate) const WITHOUT_EFFECT: [&Code; 2] = [&codes::UNUSED, &codes::EXEMPTION_UNUSED];
 
 /// The inputs with the decisions about their objects.
 #[derive(Debug)]
@@ -111,15 +110,6 @@ impl Checked {
             .help("check what that step writes, or give the file that says its values");
         let finding = Finding { severity: Severity::Note, ..finding };
         self.add_notices([Notice::new(&source, span, finding)]);
-    }
-
-    /// Adds a note for each path of state of which no decision used an object.
-    pub fn note_unused_state(&mut self) {
-        let is_partial = self.inputs.is_partial;
-        let paths = std::mem::take(&mut self.inputs.state_paths).into_iter();
-        let unused = paths.filter(|path| !path.is_used && !is_partial);
-        let notices: Vec<_> = unused.map(|it| unused_state(&it.path, &it.first)).collect();
-        self.add_notices(notices);
     }
 
     /// Adds findings about files, with the severities that the repository gives to them.
@@ -196,7 +186,7 @@ fn note_of_read(inputs: &mut Inputs, all: &[Decided], snapshot: &Snapshot) {
     let missing = all.iter().flat_map(Decided::findings).flat_map(|finding| &finding.missing);
     let lacking: BTreeSet<&Reference> = all.iter().flat_map(|it| &it.unknown).chain(missing).collect();
     let is_counted = |object: &Reference| {
-        lacking.contains(object) || snapshot.uses.as_ref().is_some_and(|it| it.has_read_repeated(object))
+        lacking.contains(object) || snapshot.uses.as_ref().is_some_and(|it| it.has_read(object))
     };
     let counted = of_read.into_iter().filter(|(object, _)| is_counted(object));
     inputs.notices.extend(counted.map(|(_, notice)| notice));
@@ -293,12 +283,6 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     }
     cause::name_users(&mut all, &snapshot);
     drop_repeated_others(&mut inputs, &all);
-    let read = std::mem::take(&mut inputs.names_read);
-    let is_read = |object: &Reference| read.contains(&(object.kind.kind.to_owned(), object.name.clone()));
-    let used_paths = snapshot.uses.as_ref().map(|uses| uses.are_used(is_read)).unwrap_or_default();
-    for (path, known) in inputs.state_paths.iter_mut().enumerate() {
-        known.is_used |= used_paths.get(path).is_none_or(|is_used| *is_used);
-    }
     note_of_read(&mut inputs, &all, &snapshot);
     note_makers(&mut inputs, &all, &snapshot);
     let mut leftovers = leftovers(&inputs.policies, &snapshot, &used, occasion.now, &inputs.places);

@@ -13,7 +13,7 @@ use thiserror::Error;
 use crate::assignments::{Assignment, Fault};
 use crate::errors::error_in;
 use crate::in_order;
-use crate::inputs::{Inputs, StatePath};
+use crate::inputs::Inputs;
 use crate::judged_by::Standings;
 use crate::layout::shown;
 use crate::names;
@@ -123,7 +123,6 @@ pub fn each_unit<T>(plan: &Plan, mut make: impl FnMut(Inputs) -> T) -> Result<(T
 #[derive(Debug)]
 pub(crate) struct Given {
     inputs: Inputs,
-    uses: StateUses,
     shared: Vec<(usize, Document)>,
     /// The namespaces of what was not built.
     unknown: Vec<String>,
@@ -144,12 +143,7 @@ pub(crate) fn load_plain(plan: &Plan) -> Result<(Inputs, Given, Units), Error> {
     loading.add_given()?;
     loading.standings.note_given(&loading.inputs.snapshot);
     loading.inputs.places.settle();
-    let mut given = Given {
-        inputs: loading.inputs.given(),
-        uses: loading.uses.again(),
-        shared: Vec::new(),
-        unknown: Vec::new(),
-    };
+    let mut given = Given { inputs: loading.inputs.given(), shared: Vec::new(), unknown: Vec::new() };
     let errors = loading.inputs.errors.len();
     let Texts { mut sources, layout, files, parts } = loading.read_checked();
     loading.inputs.parts = parts;
@@ -171,11 +165,10 @@ pub(crate) fn load_plain(plan: &Plan) -> Result<(Inputs, Given, Units), Error> {
     loading.add_sources_dir(&sources);
     loading.add_texts(sources)?;
     loading.leave_out_errors(errors);
-    let Inputs { not_built, unreached, tools, names_read, .. } = &mut loading.inputs;
+    let Inputs { not_built, unreached, tools, .. } = &mut loading.inputs;
     not_built.append(&mut units.not_built);
     unreached.append(&mut units.unreached);
     tools.append(&mut units.tools);
-    names_read.append(&mut units.assignments.reads);
     loading.inputs.errors.append(&mut units.errors);
     let of_names = names::notices(&units, &loading.inputs.sources, plan);
     loading.inputs.notices.extend(of_names);
@@ -206,7 +199,6 @@ pub(crate) fn load_unit(
     let mut nothing = io::empty();
     let standings = Standings::new(&plan.judged_by, &unit.name);
     let mut loading = Loading::new(plan, &mut nothing, given.inputs.given(), standings);
-    loading.uses = given.uses.again();
     loading.standings.note_given(&loading.inputs.snapshot);
     for (_, document) in given.shared.iter().filter(|(unit, _)| is_apart(*unit)) {
         let names = loading.names(document);
@@ -227,8 +219,7 @@ pub(crate) fn load_unit(
 impl<'p> Loading<'p> {
     fn new(plan: &'p Plan, stdin: &'p mut dyn Read, inputs: Inputs, standings: Standings) -> Self {
         let (notices, texts) = (Notices::default(), RecurringTexts::default());
-        let (uses, files) = (StateUses::default(), plan.files());
-        Self { plan, stdin, inputs, notices, texts, standings, uses, files }
+        Self { plan, stdin, inputs, notices, texts, standings, files: plan.files() }
     }
 
     /// Reads what is given besides the objects to check.
@@ -243,9 +234,7 @@ impl<'p> Loading<'p> {
             self.inputs.errors.extend(first.map(|first| error_in(&first, message())));
         }
         for path in &plan.state {
-            if let Some(first) = self.add_unchecked(PolicyOrigin::State, path)? {
-                self.notices.unused_state(path, &first);
-            }
+            self.add_unchecked(PolicyOrigin::State, path)?;
         }
         Ok(())
     }
@@ -270,12 +259,8 @@ impl<'p> Loading<'p> {
     /// Adds the objects of a path that are not checked; of a path of policies only these and exemptions. Returns the first file
     /// if decisions look at none of them.
     fn add_unchecked(&mut self, origin: PolicyOrigin, path: &String) -> Result<Option<Arc<Source>>, Error> {
-        let Self { plan, stdin, inputs, uses, .. } = self;
+        let Self { plan, stdin, inputs, .. } = self;
         let (mut is_used, errors) = (false, inputs.errors.len());
-        let is_state = origin == PolicyOrigin::State;
-        if is_state {
-            uses.add_path();
-        }
         let exclude = match origin {
             PolicyOrigin::Policies => Arc::new(plan.exclude.of_flags()),
             PolicyOrigin::State | PolicyOrigin::Checked => Arc::clone(&plan.exclude),
@@ -296,26 +281,14 @@ impl<'p> Loading<'p> {
                     let is_later = !later.unknown.is_empty();
                     let part =
                         Part { document: &document, within: &Pointer::root(), value: document.value() };
-                    let known = self.uses.count();
-                    let is_one = self.add(&FileObject { origin, part, is_later, shared: None })?;
-                    is_used |= is_one;
-                    if is_one && is_state && self.uses.count() == known {
-                        self.uses.mark();
-                    }
+                    is_used |= self.add(&FileObject { origin, part, is_later, shared: None })?;
                 }
                 Err(error) => self.inputs.errors.push(error),
             }
         }
         // With errors, the content of the files is not known.
         let is_unused = !is_used && self.inputs.errors.len() == errors;
-        let first = sources.into_iter().next();
-        if let Some(first) = first.clone().filter(|_| is_state) {
-            let is_used = self.inputs.errors.len() > errors || is_unused;
-            self.inputs.state_paths.push(StatePath { path: path.clone(), first, is_used });
-        } else if is_state {
-            self.uses.drop_path();
-        }
-        Ok(first.filter(|_| is_unused))
+        Ok(sources.into_iter().next().filter(|_| is_unused))
     }
 
     /// Reads the objects to check.
@@ -495,10 +468,11 @@ impl<'p> Loading<'p> {
 
     /// Adds what is known once everything was read.
     fn finish(self) -> Inputs {
-        let Self { plan, mut notices, mut inputs, standings, mut uses, .. } = self;
+        let Self { plan, mut notices, mut inputs, standings, .. } = self;
         inputs.of_read = std::mem::take(&mut notices.repeated);
-        inputs.of_read.iter().for_each(|(object, _)| uses.add_repeated(object.clone()));
-        inputs.snapshot.uses = Some(Arc::new(uses)).filter(|uses| !uses.is_empty());
+        let repeated = inputs.of_read.iter().map(|(object, _)| object.clone());
+        let is_any = !inputs.of_read.is_empty();
+        inputs.snapshot.uses = is_any.then(|| Arc::new(StateUses::of(repeated)));
         (inputs.standing, inputs.changes) = standings.finish(&mut inputs.snapshot);
         inputs.changes.later.extend(plan.later.iter().cloned());
         inputs.is_narrow = plan.is_narrow;

@@ -83,14 +83,6 @@ pub(crate) struct Notices {
     objects: Layered<u64, First>,
 }
 
-/// The note about a path of state of which no decision used an object.
-pub(crate) fn unused_state(path: &str, first: &Arc<Source>) -> Notice {
-    let message = format!("{path}: not used by any decision about what is checked");
-    let finding = Finding::warn(&common::STATE_UNUSED, Pointer::root(), message)
-        .help("leave it out, or give what was meant to --with");
-    Notice::new(first, first.span(0, 0), Finding { severity: Severity::Note, ..finding })
-}
-
 impl Notices {
     /// Adds a document that is not an object, if its kind or its group is ours, it is a List with something of ours, or else
     /// in case a decision looks for a core object of its name.
@@ -120,14 +112,6 @@ impl Notices {
         } else if let Some(object) = state::reference(settings, value) {
             self.repeated.push((object, notice));
         }
-    }
-
-    /// Adds a path of state whose objects no decision looks at.
-    pub(crate) fn unused_state(&mut self, path: &str, first: &Arc<Source>) {
-        let message = format!("{path}: holds no object at which decisions look");
-        let finding = Finding::warn(&common::STATE_UNUSED, Pointer::root(), message)
-            .help("leave it out, or give what was meant to --with");
-        self.made.push(Notice::new(first, first.span(0, 0), finding));
     }
 
     /// Adds an object of state at which decisions cannot look.

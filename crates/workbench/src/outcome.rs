@@ -37,16 +37,11 @@ const MAX_NAMES_IN_NOTE: usize = 3;
 const MAX_PASSED_OVER_IN_NOTES: usize = 20;
 
 /// The warnings about what was not judged, or was judged on an assumption. Of an unknown field nothing was judged either.
-const NOT_JUDGED: [&Code; 5] = [
-    &common::KIND_MISSPELT,
-    &common::NOT_AN_OBJECT,
-    &common::STATE_UNREADABLE,
-    &common::STATE_UNUSED,
-    &common::VERSION_UNKNOWN,
-];
+const NOT_JUDGED: [&Code; 4] =
+    [&common::KIND_MISSPELT, &common::NOT_AN_OBJECT, &common::STATE_UNREADABLE, &common::VERSION_UNKNOWN];
 
 /// The notes of that kind.
-const NOTES: [&Code; 3] = [&common::VALUE_UNKNOWN, &common::POD_TEMPLATE_UNREAD, &common::STATE_UNUSED];
+const NOTES: [&Code; 2] = [&common::VALUE_UNKNOWN, &common::POD_TEMPLATE_UNREAD];
 
 /// What makes a run fail besides denials.
 #[derive(Debug, Clone, Copy)]

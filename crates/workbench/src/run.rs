@@ -74,7 +74,6 @@ pub fn compared(run: &Run, with: Option<(&AtBase, &Tree)>) -> Result<Checked, Er
     checked.rules = plan.rules.clone();
     apply_rules(&mut checked);
     checked.note_later();
-    checked.note_unused_state();
     Ok(checked)
 }
 

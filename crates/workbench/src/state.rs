@@ -20,7 +20,6 @@ use memgate_manifest::document::items;
 use memgate_manifest::later::Marks;
 use memgate_model::kind::Kind;
 use memgate_model::recurring_texts::RecurringTexts;
-use memgate_model::state_uses::StateUses;
 use memgate_primitives::pointer::Pointer;
 
 /// An object of a document, or a List.
@@ -47,8 +46,6 @@ pub(crate) struct Loading<'p> {
     pub(crate) texts: RecurringTexts,
     /// What objects are judged by.
     pub(crate) standings: Standings,
-    /// The objects of each path of state.
-    pub(crate) uses: StateUses,
     /// The files from which rendered objects come.
     pub(crate) files: Files,
 }
@@ -76,7 +73,7 @@ impl Loading<'_> {
     pub(crate) fn add_one(&mut self, object: &FileObject<'_>) -> Result<bool, serde_json::Error> {
         let FileObject { origin, part, is_later, ref shared } = *object;
         let Part { document, value, .. } = part;
-        let Self { plan, inputs, notices, uses, files, .. } = self;
+        let Self { plan, inputs, notices, files, .. } = self;
         let is_policy = policy_files::is_policy(value);
         // What the job gives stands in the work tree, and may be a file of the commit too.
         let mut ignored = Vec::new();
@@ -144,15 +141,6 @@ impl Loading<'_> {
         let is_definition = notices.definition(value);
         match state::add_shared(snapshot, value, shared.as_ref()) {
             Ok(Added { is_used, faults }) => {
-                let (group, kind) = state::group_and_kind(value);
-                let families = &snapshot.settings.families;
-                let is_of_state = memgate_platforms::state_kind(families, group, kind).is_some();
-                if origin == PolicyOrigin::State
-                    && is_of_state
-                    && let Some(object) = state::reference(&snapshot.settings, value)
-                {
-                    uses.add(object);
-                }
                 // A policy that is checked is denied instead.
                 if origin != PolicyOrigin::Checked {
                     errors.extend(policy_files::errors(part, faults, &mut SpotsOf { origins, files }));
