@@ -63,12 +63,7 @@ impl FromStr for OutputArg {
 
 /// Whether one of the outputs is a page.
 pub fn is_page(outputs: &[OutputArg]) -> bool {
-    has_format(outputs, ReportFormat::Html)
-}
-
-/// Whether one of the outputs has this format.
-pub fn has_format(outputs: &[OutputArg], format: ReportFormat) -> bool {
-    outputs.iter().any(|output| output.format == format)
+    outputs.iter().any(|output| output.format == ReportFormat::Html)
 }
 
 /// `--verbose` of a command that writes an overview.

@@ -11,9 +11,8 @@ use crate::component::Component;
 use crate::install_plan::{InstallPart, InstallPlan};
 use crate::metadata::string_map;
 use crate::objects::Objects;
-use crate::pods::set_port;
 use crate::rbac;
-use crate::workload::{HEALTH, HOST_HEALTH_PORT, POD, SPREAD, WEBHOOK, WORKLOAD, ZONE_LABEL};
+use crate::workload::{HEALTH, HOST_HEALTH_PORT, POD, PORTS, SPREAD, WEBHOOK, WORKLOAD, ZONE_LABEL};
 
 /// Reviews from anywhere, since no selector can name the apiserver; metrics from namespaces with a label; out to the
 /// apiserver and to DNS only.
@@ -61,6 +60,21 @@ fn ha(objects: &mut Objects) {
     if let Some(budget) = &mut objects.disruption_budget.spec {
         budget.min_available = None;
         budget.max_unavailable = Some(IntOrString::Int(1));
+    }
+}
+
+/// Serves the webhook or the probes on another port.
+pub(super) fn set_port(objects: &mut Objects, name: &str, port: i32) {
+    let ports = objects.list(PORTS).into_iter().flatten();
+    let Some(known) = ports
+        .filter(|port| port.get("name").is_some_and(|it| it == name))
+        .find_map(|port| port.get_mut("containerPort"))
+    else {
+        return;
+    };
+    let usual = std::mem::replace(known, port.into());
+    for argument in &mut objects.arguments {
+        *argument = argument.replace(&format!("[::]:{usual}"), &format!("[::]:{port}"));
     }
 }
 

@@ -15,7 +15,6 @@ pub mod install_plan;
 pub mod metadata;
 pub mod objects;
 pub mod pause;
-mod pods;
 mod rbac;
 mod self_guard;
 mod webhooks;
@@ -46,7 +45,7 @@ pub fn objects(plan: &InstallPlan) -> Objects {
     }
     objects.arguments.extend((!plan.events).then(|| "--no-events".to_owned()));
     if let Some(port) = plan.webhook_port {
-        pods::set_port(&mut objects, WEBHOOK, port.into());
+        components::set_port(&mut objects, WEBHOOK, port.into());
     }
     // Also where memgate writes nothing into the configurations: the Deployment shows their name.
     let name = (plan.name != NAME).then(|| format!("--webhook-configuration={}", plan.name));
