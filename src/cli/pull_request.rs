@@ -126,7 +126,9 @@ impl OpenBranch {
     fn judge(&self, tip: &mut Checked, base: &Base) -> JudgedBy {
         let mut units = std::mem::take(&mut tip.standings);
         let shown = |file: &str| self.branch.shown(&base.from_root(file)).to_string_lossy().into_owned();
-        units.values_mut().for_each(|standing| standing.name_files(shown));
+        for standing in units.values_mut() {
+            standing.name_files(shown);
+        }
         JudgedBy::Reference(Arc::new(AtReference { name: self.branch.reference.clone(), units }))
     }
 

@@ -199,8 +199,7 @@ fn what_breaks_through_a_kustomization_that_is_rendered_is_denied() {
     repository.commit();
     let checked = repository.check(&["--base", "main", "."]);
     assert_eq!(checked.code, Some(1), "{:?} {}", checked.findings, checked.stderr);
-    let place =
-        "${memory} is \"notez\" in clusters/apps.yaml:6; broken by this branch: it named another one before";
+    let place = "ArkMemory \"notez\" not found in namespace \"team-a\"; did you mean \"notes\"?; broken by this branch: it named another one before";
     assert!(checked.tells("./apps/agent.yaml:4:", place), "{:?}", checked.findings);
 }
 

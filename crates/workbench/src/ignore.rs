@@ -61,13 +61,13 @@ pub fn apply(checked: &mut Checked, counts: Option<&BTreeSet<Spot>>) -> Vec<Iden
     for (source, comments) in origins.comments() {
         read(comments, source, &mut ignores, &mut notices);
     }
-    let mut ignored = Vec::new();
+    let mut notes = Vec::new();
     if !ignores.is_empty() {
-        ignored = mark(checked, &mut ignores, counts);
+        notes = mark(checked, &mut ignores, counts);
         notices.extend(unused(checked, &ignores));
     }
     checked.add_notices(notices);
-    ignored
+    notes
 }
 
 /// Turns each ignored finding into a note, and returns them. A comment that does not count yet is listed.
@@ -79,7 +79,7 @@ fn mark(checked: &mut Checked, ignores: &mut [Ignore], counts: Option<&BTreeSet<
         }
     }
     let sources: BTreeSet<*const Source> = by_place.keys().map(|(source, ..)| *source).collect();
-    let (mut ignored, mut later) = (Vec::new(), BTreeSet::new());
+    let (mut notes, mut later) = (Vec::new(), BTreeSet::new());
     each(checked, |place, finding| {
         let source = Arc::as_ptr(place.source);
         if !sources.contains(&source) {
@@ -91,7 +91,7 @@ fn mark(checked: &mut Checked, ignores: &mut [Ignore], counts: Option<&BTreeSet<
         let identity = place.identity(finding);
         if counts.is_none_or(|counts| counts.contains(&identity.spot())) {
             change(finding, Severity::Note, &format!("ignored here: {}", first.reason));
-            ignored.push(identity);
+            notes.push(identity);
         } else {
             let (file, line) = (place.source.name(), first.span.line);
             later.insert(format!("comment in {file}:{line} ({})", finding.code.name));
@@ -104,7 +104,7 @@ fn mark(checked: &mut Checked, ignores: &mut [Ignore], counts: Option<&BTreeSet<
         }
     });
     checked.inputs.changes.later.extend(later);
-    ignored
+    notes
 }
 
 /// A notice for each comment that ignores nothing, unless the family of its code is switched off, or its file has errors:

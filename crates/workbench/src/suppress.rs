@@ -45,7 +45,7 @@ impl Identity {
     /// The identity of a finding about this value.
     pub(crate) fn new(
         object_ref: &ObjectRef,
-        pointer: Pointer,
+        pointer: &Pointer,
         code: &str,
         severity: Severity,
         value: &str,
@@ -109,8 +109,7 @@ impl FindingPlace<'_> {
     pub(crate) fn identity(&self, finding: &Finding) -> Identity {
         let (code, value) = (finding.code_name(), &finding.fingerprint_value);
         let excess = finding.policy.as_ref().map_or(0, |policy| policy.excess);
-        Identity::new(self.object_ref, self.pointer.clone(), code, finding.severity, value)
-            .with_excess(excess)
+        Identity::new(self.object_ref, &self.pointer, code, finding.severity, value).with_excess(excess)
     }
 }
 
@@ -157,7 +156,7 @@ fn not_shown(checked: &Checked) -> Vec<(Identity, usize)> {
 }
 
 fn not_shown_of(object_ref: &ObjectRef, severity: Severity) -> Identity {
-    Identity::new(object_ref, Pointer::root(), NOT_SHOWN, severity, "")
+    Identity::new(object_ref, &Pointer::root(), NOT_SHOWN, severity, "")
 }
 
 /// All findings as known ones.
@@ -205,7 +204,7 @@ mod tests {
     #[test]
     fn counts_known_findings_by_severity() {
         let object_ref = ObjectRef { kind: "Agent".into(), ..ObjectRef::default() };
-        let denied = Identity::new(&object_ref, Pointer::new("/spec"), "a/b", Severity::Deny, "");
+        let denied = Identity::new(&object_ref, &Pointer::new("/spec"), "a/b", Severity::Deny, "");
         let warned = Identity { severity: Severity::Warn, ..denied.clone() };
         let mut known = KnownFindings::default();
         known.add(warned.clone(), 1);
@@ -220,7 +219,7 @@ mod tests {
     fn counts_known_findings_by_value() {
         let of = |value: &str| {
             let (object_ref, pointer) = (ObjectRef::default(), Pointer::new("/spec"));
-            Identity::new(&object_ref, pointer, "a/b", Severity::Deny, value)
+            Identity::new(&object_ref, &pointer, "a/b", Severity::Deny, value)
         };
         let number = |excess| of("days").with_excess(excess);
         let mut known = KnownFindings::default();
