@@ -170,48 +170,6 @@ fn distinguishes_all_kinds_and_accepts_others() {
     expect_valid(&all, &json!({}), "a file that is only begun");
 }
 
-#[test]
-fn what_is_required_only_sometimes_is_asked_for() {
-    let schemas = Schemas::new();
-    for (kind, api_version, wrong, right) in [
-        (
-            "ArkMemory",
-            "arkonis.dev/v1alpha1",
-            json!({"backend": "redis"}),
-            json!({"backend": "redis", "redis": {"secretRef": {"name": "a"}}}),
-        ),
-        (
-            "Memory",
-            "orloj.dev/v1",
-            json!({"provider": "http"}),
-            json!({"provider": "http", "endpoint_secret_ref": "a"}),
-        ),
-        (
-            "Agent",
-            "orloj.dev/v1",
-            json!({"prompt": "a", "memory": {"allow": ["read"]}}),
-            json!({"prompt": "a", "memory": {"allow": [" Memory.READ "], "ref": "a"}}),
-        ),
-        (
-            "Agent",
-            "orloj.dev/v1",
-            json!({"prompt": "a", "memory": {"allow": ["rread"], "ref": "a"}}),
-            json!({"prompt": "a", "memory": {"allow": []}}),
-        ),
-        (
-            "Memory",
-            "ark.mckinsey.com/v1alpha1",
-            json!({"address": {}}),
-            json!({"address": {"valueFrom": {"serviceRef": {"name": "a", "port": 80}}}}),
-        ),
-    ] {
-        let object =
-            |spec| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}, "spec": spec});
-        assert!(!schemas.of_all.is_valid(&object(wrong.clone())), "{kind}: {wrong}");
-        assert_eq!(schemas.faults(&object(right)).as_deref(), Some(""), "{kind}");
-    }
-}
-
 /// Of volumes and of variables Kubernetes itself has the words.
 const OF_KUBERNETES: [&str; 2] = ["volumes", "valueFrom"];
 
