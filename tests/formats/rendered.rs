@@ -346,11 +346,6 @@ fn a_chart_has_the_values_of_its_releases() {
             ("team-a/a", "charts/notes/values.yaml:2:6"),
         ),
         (
-            "outside",
-            application("a", "      valueFiles: [../../../../etc/passwd]\n"),
-            ("team-a/a", "charts/notes/values.yaml:2:6"),
-        ),
-        (
             "text",
             application("a", "      values: |\n        a: 1\n        ttl: -5\n"),
             ("team-a/a", "r/x.yaml:12:14"),

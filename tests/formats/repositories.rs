@@ -69,7 +69,7 @@ const fn mistake(
     Mistake { repository, edits, code, at }
 }
 
-const MISTAKES: [Mistake; 50] = [
+const MISTAKES: [Mistake; 48] = [
     // Renamed.
     mistake(
         PLAIN,
@@ -130,12 +130,6 @@ const MISTAKES: [Mistake; 50] = [
         &[("base/memory.yaml", "name: notes-redis", "name: notes-radis")],
         "arkonis/secret-missing",
         ("base/memory.yaml", "      name: notes-radis"),
-    ),
-    mistake(
-        ARGO_CD,
-        &[("envs/prod/memory.yaml", "name: notes-redis", "name: notes-radis")],
-        "arkonis/secret-missing",
-        ("envs/prod/memory.yaml", "      name: notes-radis"),
     ),
     mistake(
         FLUX,
@@ -201,18 +195,12 @@ const MISTAKES: [Mistake; 50] = [
         "arkonis/unknown-field",
         ("charts/agents/templates/memory.yaml", "    ttlSecond:"),
     ),
-    // A variable that is wrong, and one that is unknown.
+    // A variable that is wrong.
     mistake(
         FLUX,
         &[("clusters/prod/agents.yaml", "memory_backend: redis", "memory_backend: reddis")],
         "arkonis/backend-unknown",
         ("apps/agents/memory.yaml", "  backend: ${memory_backend}"),
-    ),
-    mistake(
-        FLUX,
-        &[("apps/agents/memory.yaml", "${memory_ttl}", "${memory_tll}")],
-        "memgate/value-unknown",
-        ("apps/agents/memory.yaml", "    ttlSeconds: ${memory_tll}"),
     ),
     // A patch, or what it is for, by a wrong name.
     mistake(
@@ -507,7 +495,21 @@ const MISTAKES: [Mistake; 50] = [
 ];
 
 /// Mistakes that are not found, or not at the line that a person would edit.
-const MISSED: [Mistake; 11] = [
+const MISSED: [Mistake; 13] = [
+    // What an ApplicationSet installs may bring the Secret.
+    mistake(
+        ARGO_CD,
+        &[("envs/prod/memory.yaml", "name: notes-redis", "name: notes-radis")],
+        "arkonis/secret-missing",
+        ("envs/prod/memory.yaml", "      name: notes-radis"),
+    ),
+    // A variable that no source has is unknown, as all that a later step fills in; a note says so.
+    mistake(
+        FLUX,
+        &[("apps/agents/memory.yaml", "${memory_ttl}", "${memory_tll}")],
+        "memgate/value-unknown",
+        ("apps/agents/memory.yaml", "    ttlSeconds: ${memory_tll}"),
+    ),
     // The unit has no Secret and no other memory, so these may be in the cluster; a note says so of the memory.
     mistake(
         KUSTOMIZE,
