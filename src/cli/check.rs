@@ -13,7 +13,7 @@ use crate::cli::project::{FailOnSeverity, Project};
 use crate::cli::pull_request::{open_branch, reference};
 use crate::cli::terminal::Terminal;
 use memgate_model::finding::{Finding, Severity};
-use memgate_platforms::common::{KUSTOMIZATION_INVALID, VALUE_UNKNOWN};
+use memgate_platforms::common::{KUSTOMIZATION_INVALID, NOT_JUDGED, VALUE_UNKNOWN};
 use memgate_policy::counts::RuleCounts;
 use memgate_workbench::fix::{diffs, judged_with, summary};
 use memgate_workbench::ignore;
@@ -279,9 +279,9 @@ pub fn note_rules(counts: Option<&RuleCounts>, terminal: Terminal) {
     }
 }
 
-/// Whether nothing to check was found: neither objects nor a kustomization with a fault.
+/// Whether nothing to check was found: neither objects nor a kustomization with a fault, nor what a branch hides.
 fn is_nothing(report: &Report<'_>) -> bool {
-    report.objects.is_empty() && !report.has(&KUSTOMIZATION_INVALID)
+    report.objects.is_empty() && ![&KUSTOMIZATION_INVALID, &NOT_JUDGED].into_iter().any(|it| report.has(it))
 }
 
 /// The exit status that follows from a report.

@@ -10,6 +10,7 @@ mod comment;
 mod hidings;
 mod interrupt;
 mod judge;
+mod odd;
 mod outputs;
 mod rendering;
 mod repository;
@@ -230,7 +231,7 @@ fn says_that_a_clone_is_shallow() {
     clone.git(&["clone", "--quiet", "--depth", "1", "--branch", "feature", &url, "."]);
     clone.git(&["fetch", "--quiet", "--depth", "1", "origin", "main:refs/remotes/origin/main"]);
     let checked = clone.check(&["--base", "origin/main", "deploy"]);
-    checked.expect_failure("it has no commit in common with HEAD in this shallow clone; fetch its history");
+    checked.expect_failure("it has no commit in common with HEAD in this shallow clone (a checkout with fetch-depth: 0 is whole)");
     clone.check(&["--base", "main", "deploy"]).expect_failure("did you mean origin/main?");
     assert_eq!(follow(&clone, "origin/main").code, Some(0));
 }

@@ -10,7 +10,7 @@ use crate::paths::normal;
 use crate::places::Places;
 use crate::plan::Plan;
 use crate::report::ObjectRef;
-use crate::unjudged::{self, Documents, Tree};
+use crate::unjudged::{self, Documents, Tree, words};
 use memgate_manifest::later::is_filled_in_later;
 use memgate_manifest::source::Location;
 use memgate_model::finding::{Cause, DeniedBy, Finding, Severity};
@@ -25,10 +25,13 @@ pub struct AtBase {
     /// The numbers of its judged objects.
     numbers: BTreeMap<Name, Vec<usize>>,
     places: Vec<Places>,
-    pub(crate) documents: Documents,
+    documents: Documents,
     /// Where its files are.
     directory: String,
 }
+
+/// So many objects of one name are looked at.
+const MOST_SAME: usize = 64;
 
 /// The kind, namespace and name of an object. The group does not count: a platform may move its kinds to another one.
 type Name = [Arc<str>; 3];
@@ -50,15 +53,11 @@ impl AtBase {
         Self { checked, numbers, places, documents, directory }
     }
 
-    /// The units that were not built.
-    pub(crate) fn has_left(&self, unit: &str) -> bool {
-        self.checked.inputs.not_built.iter().any(|it| it.name == unit)
-    }
-
     /// The objects that were judged, in the unit of this one if that has it, else in all.
     fn same(&self, object: &ObjectRef) -> Vec<&Decided> {
         let numbers = self.numbers.get(&name_of(object)).into_iter().flatten();
-        let all: Vec<_> = numbers.filter_map(|number| self.checked.decided.get(*number)).collect();
+        let all: Vec<_> =
+            numbers.take(MOST_SAME).filter_map(|number| self.checked.decided.get(*number)).collect();
         let is_here = |it: &&Decided| it.object.object_ref.unit == object.unit;
         let here: Vec<_> = all.iter().copied().filter(is_here).collect();
         if here.is_empty() { all } else { here }
@@ -119,8 +118,9 @@ impl AtBase {
     fn gone(&self, gone: &Reference, new: &BTreeSet<Name>) -> Fate {
         let Reference { kind, namespace, name } = gone;
         let old = format!("{} {}", kind.kind, quoted(name));
-        let like = new.iter().filter(|[k, home, _]| (&**k, &**home) == (kind.kind, &**namespace));
-        let like: Vec<_> = like.take(2).collect();
+        let is_like = |[k, home, _]: &&Name| (&**k, &**home) == (kind.kind, &**namespace);
+        let start: Name = [kind.kind, namespace, ""].map(Arc::from);
+        let like: Vec<_> = new.range(start..).take_while(is_like).take(2).collect();
         let file = self.file_of(gone).filter(|file| !file.is_empty());
         let how = match (&*like, file) {
             ([[.., now]], _) => format!("{old} is now {}", quoted(now)),
@@ -147,7 +147,8 @@ fn is_about_missing(finding: &Finding) -> bool {
 /// Makes denials of what the branch broke, and of what it hides.
 pub(crate) fn mark(checked: &mut Checked, base: &AtBase, (tree, plan): (&Tree, &Plan)) {
     mark_broken(checked, base, tree);
-    let (notices, removed) = unjudged::hidden(checked, base, (tree, plan));
+    let before = (&base.documents, &*base.checked.inputs.not_built);
+    let (notices, removed) = unjudged::hidden(checked, before, (tree, plan));
     checked.inputs.notices.extend(notices);
     checked.inputs.changes.removed = removed;
 }
@@ -213,10 +214,4 @@ fn unreadable(checked: &Checked) -> (BTreeMap<PathBuf, String>, BTreeMap<String,
         }
     }
     (files, first)
-}
-
-/// The words of a text that may be names.
-pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
-    let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.');
-    text.split(move |c| !is_of_name(c)).filter(|word| !word.is_empty())
 }

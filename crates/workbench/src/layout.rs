@@ -24,7 +24,7 @@ use serde_json::Value;
 pub(crate) const CHART_FILE: &str = "Chart.yaml";
 /// The file with the values of a chart.
 pub(crate) const VALUES_FILE: &str = "values.yaml";
-const TEMPLATES: &str = "templates";
+pub(crate) const TEMPLATES: &str = "templates";
 /// The directory of files that templates put into objects.
 const FILES: &str = "files";
 /// The directory of the charts that a chart depends on.

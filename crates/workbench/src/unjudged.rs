@@ -11,7 +11,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::difference::{AtBase, words};
 use crate::judge::Checked;
 use crate::judged_documents::{JudgedDocuments, Name};
 use crate::layout::shown;
@@ -25,6 +24,7 @@ use crate::paths::{is_manifest, looks_like_manifest, normal};
 use crate::plan::Plan;
 use crate::report::ObjectRef;
 use crate::texts::file;
+use crate::unit::NotBuilt;
 use crate::walk::leads_to;
 use memgate_manifest::document::{Document, parse, values};
 use memgate_manifest::later::{is_filled_in_later, is_of_template};
@@ -86,8 +86,7 @@ struct Seen {
 /// The documents of judged kinds in all files of a tree.
 #[derive(Debug, Default)]
 pub struct Documents {
-    /// By name.
-    seen: BTreeMap<Name, Vec<Seen>>,
+    seen: Vec<(Name, Seen)>,
     /// Manifests not all of which can be read, and the first of them with each word.
     opaque: BTreeSet<PathBuf>,
     words: BTreeMap<String, PathBuf>,
@@ -151,7 +150,7 @@ impl Documents {
                 self.judged.entry([kind, own]).or_default().insert(namespace);
             }
             let seen = Seen { file: below.to_owned(), place, is_judged, is_wanted };
-            self.seen.entry(name).or_default().push(seen);
+            self.seen.push((name, seen));
         }
     }
 
@@ -163,10 +162,9 @@ impl Documents {
         self.printed.contains_key(name) || homes.is_some_and(|homes| homes.iter().any(is_home))
     }
 
-    /// The documents of this name that are judged, or those that are not.
-    fn of_name(&self, name: &Name, is_judged: bool) -> impl Iterator<Item = &Seen> {
-        let all = self.seen.get(name).into_iter().flatten();
-        all.filter(move |it| it.is_judged == is_judged)
+    /// All of them with their names.
+    fn all(&self) -> impl Iterator<Item = (&Name, &Seen)> {
+        self.seen.iter().map(|(name, seen)| (name, seen))
     }
 }
 
@@ -199,35 +197,45 @@ fn is_open(document: &Document) -> bool {
 /// What the branch hides from its check, and what it removes, in words.
 pub(crate) fn hidden(
     checked: &Checked,
-    base: &AtBase,
+    (before, not_built): (&Documents, &[NotBuilt]),
     (tree, plan): (&Tree, &Plan),
 ) -> (Vec<Notice>, BTreeSet<String>) {
-    let (now, before) = (Documents::of(tree, plan, &checked.judged), &base.documents);
+    let now = Documents::of(tree, plan, &checked.judged);
     let (mut notices, mut told) = (Vec::new(), BTreeSet::new());
-    for (name, seen) in now.seen.iter().flat_map(|(name, all)| all.iter().map(move |seen| (name, seen))) {
-        let is_here = |it: &Seen| {
-            it.file == seen.file || it.text() == seen.text() && !tree.root.join(&it.file).exists()
-        };
-        // What the base did not judge either is not hidden by the branch.
-        if seen.is_judged || before.of_name(name, false).any(is_here) {
+    // The files of units that are built neither here nor at the base.
+    let is_left = |it: &&NotBuilt| not_built.iter().any(|other| other.name == it.name);
+    let left: BTreeSet<&PathBuf> =
+        checked.inputs.not_built.iter().filter(is_left).flat_map(|it| &*it.files).collect();
+    let read: BTreeSet<&str> = checked.inputs.sources.iter().map(|it| it.name()).collect();
+    let (mut left_files, mut left_texts) = (BTreeSet::new(), BTreeSet::new());
+    for (name, it) in before.all().filter(|(_, it)| !it.is_judged) {
+        left_files.insert((name, &*it.file));
+        left_texts.extend((!tree.root.join(&it.file).exists()).then(|| (name, it.text())));
+    }
+    for (name, seen) in now.all().filter(|(_, it)| !it.is_judged) {
+        // What the base did not judge either is not hidden by the branch, also where its file was moved.
+        if left_files.contains(&(name, &*seen.file)) || left_texts.contains(&(name, seen.text())) {
             continue;
         }
         let is_gone = before.judges(name) && !now.judges(name);
-        if is_gone || seen.is_wanted && !is_left(seen, checked, base, tree) {
+        if is_gone || seen.is_wanted && !left.contains(&tree.root.join(&seen.file)) {
             told.insert(name.clone());
-            notices.push(notice_of(name, seen, before.judges(name), checked));
+            let is_read = read.contains(seen.place.source().name());
+            notices.push(notice_of(name, seen, (before.judges(name), is_read)));
         }
     }
     let mut removed = BTreeSet::new();
-    let judged = before.seen.iter().flat_map(|(name, all)| all.iter().map(move |seen| (name, seen)));
-    let judged = judged.filter(|(_, it)| it.is_judged).map(|(name, it)| (name, &it.file));
+    let here: BTreeSet<_> =
+        now.all().filter(|(_, it)| it.is_judged).map(|(name, it)| (name, &it.file)).collect();
+    let templates: BTreeSet<&PathBuf> = before.printed.values().collect();
+    let judged = before.all().filter(|(_, it)| it.is_judged).map(|(name, it)| (name, &it.file));
     for (name, file) in judged.chain(&before.printed) {
         let [kind, namespace, own] = name;
-        let is_here = now.of_name(name, true).any(|it| it.file == *file);
+        let is_here = here.contains(&(name, file));
         let is_gone = !now.judges(name) && told.insert(name.clone());
         let is_unread = now.opaque.contains(file) && !is_here && (is_gone || !before.opaque.contains(file));
-        let unread =
-            Some(file).filter(|file| is_unread || is_gone && is_unbuilt(file, before, checked, tree));
+        let unread = Some(file)
+            .filter(|it| is_unread || is_gone && templates.contains(it) && is_unbuilt(it, checked, tree));
         match unread.or_else(|| now.words.get(own).filter(|_| is_gone)) {
             Some(file) => notices.push(of_file(file, &format!("{kind} {}", quoted(own)), tree)),
             None if is_gone => {
@@ -240,24 +248,17 @@ pub(crate) fn hidden(
     (notices, removed)
 }
 
-/// Whether a document belongs to a unit that is built neither here nor at the base.
-fn is_left(seen: &Seen, checked: &Checked, base: &AtBase, tree: &Tree) -> bool {
-    let mut units = checked.inputs.not_built.iter().filter(|it| base.has_left(&it.name));
-    units.any(|it| it.files.contains(&tree.root.join(&seen.file)))
-}
-
-/// Whether a file is a template of which the base had something printed, and nothing is built from it now.
-fn is_unbuilt(file: &Path, before: &Documents, checked: &Checked, tree: &Tree) -> bool {
+/// Whether a template is there, and nothing is built from it.
+fn is_unbuilt(file: &Path, checked: &Checked, tree: &Tree) -> bool {
     let path = tree.root.join(file);
-    before.printed.values().any(|it| it == file) && path.exists() && !checked.judged.built.contains(&path)
+    path.exists() && !checked.judged.built.contains(&path)
 }
 
 /// The denial at a document, with the reason why it is not judged.
 fn notice_of(
     [kind, namespace, name]: &Name,
     Seen { file, place, is_wanted, .. }: &Seen,
-    was_judged: bool,
-    checked: &Checked,
+    (was_judged, is_read): (bool, bool),
 ) -> Notice {
     let is_hidden = file.iter().any(|part| part.as_encoded_bytes().starts_with(b"."));
     let source = place.source();
@@ -265,9 +266,7 @@ fn notice_of(
         () if is_hidden => "a hidden file, or one in a hidden folder, is not read",
         () if !is_manifest(file) => "its file does not end in .yaml, .yml or .json",
         () if !is_wanted => "its file is outside of the paths that are checked",
-        () if checked.inputs.sources.iter().any(|it| it.name() == source.name()) => {
-            "its file was read, and no platform judges this apiVersion and kind"
-        }
+        () if is_read => "its file was read, and no platform judges this apiVersion and kind",
         () => "its file is a part of a kustomization or chart, and nothing that is built has the object",
     };
     let how = if was_judged { "not judged any more" } else { "not judged any more, though it is new" };
@@ -289,4 +288,10 @@ fn denial(message: String) -> Finding {
     let finding = Finding::deny(&NOT_JUDGED, Pointer::root(), message);
     Finding { denied_by: DeniedBy::Report, ..finding }
         .help("let the check read it as it did before, or remove it: whoever applies the folder may apply this file too")
+}
+
+/// The words of a text that may be names.
+pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
+    let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.');
+    text.split(move |c| !is_of_name(c)).filter(|word| !word.is_empty())
 }

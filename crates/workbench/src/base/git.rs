@@ -116,7 +116,8 @@ impl Repository {
             Some(0) => Ok([found, line(&output)]),
             Some(1) if self.is_shallow => {
                 let advice = history_advice(reference, &remotes(interrupt)?);
-                Err(failed(format!("{here} in this shallow clone; {advice}")))
+                let cause = "in this shallow clone (a checkout with fetch-depth: 0 is whole)";
+                Err(failed(format!("{here} {cause}; {advice}")))
             }
             Some(1) => Err(failed(here.to_owned())),
             _ => Err(Error::Git { step, message: message(&output) }),

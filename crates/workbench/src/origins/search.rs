@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::build::Made;
 use crate::kustomization::{Kustomization, Patch, PatchBody, Selector, is_kustomization, items};
-use crate::layout::{VALUES_FILE, shown};
+use crate::layout::{TEMPLATES, VALUES_FILE, shown};
 use crate::origins::Origins;
 use crate::origins::files::{Files, Text};
 use crate::origins::spot::Spot;
@@ -58,9 +58,21 @@ pub(crate) fn came_from(
     let template = made.file.clone();
     let (path, value, is_key) = (Vec::new(), Some(&object.value), false);
     let mut search = Search { rendered, object, made, pointer, is_key, path, value, origins, files };
-    let base = search.whole_base().or_else(|| search.only_one_of_kind());
+    let mut bases = search.fitting();
+    if bases.is_empty() {
+        bases.extend(search.only_one_of_kind());
+    }
+    // kustomize inflates charts too, and says no template.
+    if bases.is_empty() && template.is_none() {
+        let is_template = |file: &&PathBuf| file.iter().any(|part| part == TEMPLATES);
+        let files: Vec<PathBuf> = rendered.unit.files.iter().filter(is_template).cloned().collect();
+        let texts: Vec<_> = files.iter().filter_map(|file| search.text(file)).collect();
+        bases = search.fitting_in(&texts);
+    }
+    let longest = bases.iter().map(|it| it.name().len()).max();
+    bases.retain(|it| Some(it.name().len()) == longest);
     let patches = search.patches().into_iter().filter(|it| it.is_certain).map(|it| it.document);
-    (base.into_iter().chain(patches).map(|it| it.shared_place()).collect(), template)
+    (bases.into_iter().chain(patches).map(|it| it.shared_place()).collect(), template)
 }
 
 /// The first line of a file.
@@ -274,22 +286,30 @@ impl Search<'_> {
         best.filter(|(_, depth, _)| is_exact || *depth > 0 && !self.path.is_empty()).map(|(.., spot)| spot)
     }
 
-    /// The document from which the object comes: that of its kind and of the longest part of its name; and whether it must be.
-    fn base(&mut self) -> (Option<Arc<Document>>, bool) {
-        let unit = Arc::clone(&self.rendered.unit);
+    /// The documents from which the object may come: those of its kind and of a part of its name.
+    fn fitting(&mut self) -> Vec<Arc<Document>> {
         let texts = match self.made.file.clone() {
             // What a kustomization makes stands in no manifest. Of a chart the template is known.
             Some(file) => {
                 Arc::new(self.text(&file).filter(|_| !is_kustomization(&file)).into_iter().collect())
             }
-            None => self.files.manifests_of(&unit),
+            None => self.files.manifests_of(&self.rendered.unit),
         };
+        self.fitting_in(&texts)
+    }
+
+    fn fitting_in(&self, texts: &[Arc<Text>]) -> Vec<Arc<Document>> {
         let (kind, name) = (self.own("/kind"), self.own("/metadata/name"));
         let of_kind = texts.iter().filter_map(|text| text.objects.get(kind)).flatten();
         let fitting = of_kind.filter(|(own, _)| name.contains(own.as_str()));
-        let all: Vec<Arc<Document>> = fitting.map(|(_, document)| Arc::clone(document)).collect();
+        fitting.map(|(_, document)| Arc::clone(document)).collect()
+    }
+
+    /// The document from which the object comes: that of the longest part of its name; and whether it must be.
+    fn base(&mut self) -> (Option<Arc<Document>>, bool) {
+        let all = self.fitting();
         // More than a base and what builds on it may change objects in an order that their files do not say.
-        let is_sure = all.len() == 1 && unit.directories.len() < 3;
+        let is_sure = all.len() == 1 && self.rendered.unit.directories.len() < 3;
         let fits = |document: &Arc<Document>| {
             let there = document.value().pointer(self.pointer.as_str());
             (document.name().len(), self.value.is_some() && self.is_value(there))
