@@ -69,7 +69,7 @@ const fn mistake(
     Mistake { repository, edits, code, at }
 }
 
-const MISTAKES: [Mistake; 48] = [
+const MISTAKES: [Mistake; 49] = [
     // Renamed.
     mistake(
         PLAIN,
@@ -195,7 +195,13 @@ const MISTAKES: [Mistake; 48] = [
         "arkonis/unknown-field",
         ("charts/agents/templates/memory.yaml", "    ttlSecond:"),
     ),
-    // A variable that is wrong.
+    // A variable that is unknown, and one that is wrong.
+    mistake(
+        FLUX,
+        &[("apps/agents/memory.yaml", "${memory_ttl}", "${memory_tll}")],
+        "memgate/value-unknown",
+        ("apps/agents/memory.yaml", "    ttlSeconds: ${memory_tll}"),
+    ),
     mistake(
         FLUX,
         &[("clusters/prod/agents.yaml", "memory_backend: redis", "memory_backend: reddis")],
@@ -495,20 +501,13 @@ const MISTAKES: [Mistake; 48] = [
 ];
 
 /// Mistakes that are not found, or not at the line that a person would edit.
-const MISSED: [Mistake; 13] = [
+const MISSED: [Mistake; 12] = [
     // What an ApplicationSet installs may bring the Secret.
     mistake(
         ARGO_CD,
         &[("envs/prod/memory.yaml", "name: notes-redis", "name: notes-radis")],
         "arkonis/secret-missing",
         ("envs/prod/memory.yaml", "      name: notes-radis"),
-    ),
-    // A variable that no source has is unknown, as all that a later step fills in; a note says so.
-    mistake(
-        FLUX,
-        &[("apps/agents/memory.yaml", "${memory_ttl}", "${memory_tll}")],
-        "memgate/value-unknown",
-        ("apps/agents/memory.yaml", "    ttlSeconds: ${memory_tll}"),
     ),
     // The unit has no Secret and no other memory, so these may be in the cluster; a note says so of the memory.
     mistake(

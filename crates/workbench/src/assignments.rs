@@ -19,6 +19,7 @@ use memgate_platforms::common::KUSTOMIZATION_INVALID;
 use memgate_primitives::name::is_dns_label;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
+use memgate_primitives::suggest::{did_you_mean, nearest};
 
 /// The group of Kustomizations that Flux applies.
 const FLUX: &str = "kustomize.toolkit.fluxcd.io";
@@ -57,6 +58,12 @@ impl Assignment {
             None if self.is_open => Given::Unknown,
             None => Given::Nothing,
         }
+    }
+
+    /// What is likely meant by a variable that has no value, in words.
+    pub(crate) fn near(&self, name: &str) -> String {
+        let near = nearest(name, self.values.keys().map(String::as_str));
+        did_you_mean(near.map(|near| format!("${{{near}}}")).as_deref())
     }
 }
 

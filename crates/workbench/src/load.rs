@@ -20,6 +20,7 @@ use crate::names;
 use crate::notices::{Notice, Notices};
 use crate::object_name::{is_of_no_namespace, object_ref};
 use crate::objects::{Filled, UndecidedObject, is_checked, json_to_check};
+use crate::origins::find::SpotsOf;
 use crate::ours::Ours;
 use crate::passed_over::{PassedOver, Why, pass_over};
 use crate::paths::{Roots, normal};
@@ -38,13 +39,17 @@ use memgate_core::state::makers::add_anything;
 use memgate_core::state::{AddError, SharedTexts, empty, like};
 use memgate_manifest::document::{Document, Parsed, each_value, parse_parts};
 use memgate_manifest::error::Error as InputError;
-use memgate_manifest::later::{Given as Value, Later, is_of_template, lines_of, may_hold};
+use memgate_manifest::later::{
+    Given as Value, Later, is_of_template, lines_of, may_hold, variables_without_default,
+};
 use memgate_manifest::source::Source;
+use memgate_model::finding::Finding;
 use memgate_model::kind::NAMESPACE;
 use memgate_model::object::JsonText;
 use memgate_model::recurring_texts::RecurringTexts;
 use memgate_model::state_uses::StateUses;
 use memgate_model::workload;
+use memgate_platforms::common::KUSTOMIZATION_INVALID;
 use memgate_primitives::pointer::Pointer;
 
 /// A file without a Kubernetes object, at a path that comes with a change. Its text is not shown.
@@ -455,7 +460,7 @@ impl<'p> Loading<'p> {
         }
     }
 
-    /// Adds what is wrong with the Kustomization of a unit.
+    /// Adds what is wrong with the Kustomization of a unit, and the variables to which it gives no value.
     fn add_faults(&mut self, unit: &Unit) {
         let Some(assignment) = &unit.assignment else { return };
         let notice = |Fault { source, span, object_ref, finding }: Fault| Notice {
@@ -464,6 +469,24 @@ impl<'p> Loading<'p> {
             ..Notice::new(&source, span, finding)
         };
         self.inputs.notices.extend(assignment.faults.iter().cloned().map(notice));
+        let (mut seen, sources) = (BTreeSet::new(), self.inputs.sources.clone());
+        let documents = sources.iter().flat_map(parse_parts).flat_map(|parsed| parsed.documents);
+        for document in documents.filter(|it| is_checked(it.group(), it.kind())) {
+            for (at, name) in variables_without_default(document.source().slice(document.span())) {
+                let lacks = assignment.has_post_build && matches!(assignment.get(name), Value::Nothing);
+                if lacks && seen.insert(name.to_owned()) {
+                    let pointer = document.place().field_at(document.place().start() + at);
+                    let why = format!("no source of {} has ${{{name}}}", assignment.place);
+                    let message = format!("{why}, so it becomes empty{}", assignment.near(name));
+                    let finding = Finding::warn(&KUSTOMIZATION_INVALID, pointer.clone(), message);
+                    let Self { inputs, files, texts, .. } = self;
+                    let spot = SpotsOf { origins: &inputs.origins, files }.of(&document, &pointer);
+                    let notice = Notice::new(spot.source(), spot.caret(), finding);
+                    let object_ref = object_ref(&document, None, texts);
+                    inputs.notices.push(Notice { object_ref, ..notice });
+                }
+            }
+        }
     }
 
     /// Adds what is known once everything was read.
