@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 
 use memgate_primitives::causes::in_words;
-use memgate_workbench::paths::{leads_out_of_tree, normal};
+use memgate_workbench::paths::leads_out_of_tree;
 
 /// The mode of a new file, before the umask: other users may read reports.
 const NEW_FILE: u32 = 0o666;
@@ -21,11 +21,8 @@ const NEW_FILE: u32 = 0o666;
 /// # Errors
 /// When it does.
 pub fn refuse_link(path: &Path) -> anyhow::Result<()> {
-    // What does not exist is made, in a directory that exists.
-    let there = normal(path);
-    let leads_out = there.ancestors().find(|it| it.exists()).is_some_and(leads_out_of_tree);
     let why = "a link on its way leads out of the work tree, or into .git; name a file elsewhere, or remove the link";
-    anyhow::ensure!(!leads_out, "failed to write {}: {why}", path.display());
+    anyhow::ensure!(!leads_out_of_tree(path), "failed to write {}: {why}", path.display());
     Ok(())
 }
 

@@ -118,7 +118,7 @@ impl OpenBranch {
         let names = self.branch.files(&self.interrupt.stop)?;
         let tree = Tree { root: self.branch.root().to_owned(), names: names.into() };
         let comments = comments.iter().map(Identity::spot).collect();
-        let base = AtBase::new(start, documents, base.directory());
+        let base = AtBase::new(start, documents, [base.directory().to_owned(), tree.root.clone()]);
         Ok(Compared { reference: self.branch.reference, comments, known, base, tree })
     }
 

@@ -126,7 +126,7 @@ const WAYS: [(&str, Hide); 23] = [
 ];
 
 /// Ways to take away what the base judged, in which its text is no manifest any more.
-const UNREADABLE: [(&str, Hide); 9] = [
+const UNREADABLE: [(&str, Hide); 10] = [
     ("a broken end behind an anchor", |it| {
         rewrite(it, "apiVersion:", "&a apiVersion:");
         rewrite(it, "redis}", "redis");
@@ -151,6 +151,10 @@ const UNREADABLE: [(&str, Hide); 9] = [
         it.write("deploy/mem.yaml", &format!("apiVersion: v1\nkind: ${{L}}\nitems:\n- {}\n", item.trim()));
     }),
     ("items for later", |it| it.write("deploy/mem.yaml", "apiVersion: v1\nkind: List\nitems: ${X}\n")),
+    ("both for later, in JSON", |it| {
+        let json = r#"{"apiVersion": "${A}", "kind": "${K}", "metadata": {"name": "other-one"}}"#;
+        it.write("deploy/mem.yaml", json);
+    }),
     ("moved to what cannot be read", |it| {
         let manifest = text(it);
         fs::remove_file(it.path.join("deploy/mem.yaml")).expect("is there");
@@ -357,4 +361,16 @@ fn every_run_names_what_looks_checkable() {
     let checked = repository.check(&[".", "--strict"]);
     assert_eq!(checked.code, Some(0), "{}", checked.stderr);
     assert!(!checked.stderr.contains("not read"), "{}", checked.stderr);
+}
+
+/// A copy that was never judged does not stand for the manifest that is hidden.
+#[test]
+fn a_copy_of_the_text_does_not_help() {
+    let repository = repository(false, false);
+    repository.write("deploy/.copy.yaml", &denied("notes"));
+    repository.commit();
+    repository.git(&["branch", "--force", "main"]);
+    fs::remove_file(repository.path.join("deploy/.copy.yaml")).expect("is there");
+    moved(&repository, "deploy/.mem.yaml");
+    expect_denied(&check(&repository, &["."]), "a copy");
 }

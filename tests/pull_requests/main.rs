@@ -382,6 +382,12 @@ fn denies_what_the_branch_broke() {
     };
     repository.write("memory.yaml", &memory("notes-cache", "a"));
     said("broken by this branch: ArkMemory \"notes-short\" is now \"notes-cache\"");
+    // From below, the file has the name that it has there.
+    repository.write("deploy/agent.yaml", &agent("scout", "notes-short"));
+    fs::create_dir_all(repository.path.join("deploy")).expect("a directory");
+    let checked = repository.check_in("deploy", &["--base", "main", "../agent.yaml", "--with", ".."]);
+    assert!(checked.tells("../agent.yaml:4:", "is gone from ../memory.yaml"), "{:?}", checked.findings);
+    fs::remove_dir_all(repository.path.join("deploy")).expect("is there");
     // The state has the name too.
     let checked = repository.check(&["--base", "main", "agent.yaml", "--with", "."]);
     let gone = "broken by this branch: ArkMemory \"notes-short\" is gone from memory.yaml";

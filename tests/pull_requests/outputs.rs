@@ -29,7 +29,7 @@ fn repository() -> Repository {
 #[test]
 fn no_link_of_a_change_leads_an_output_away() {
     // Links, each with what it leads to, and the output; `{outside}` is a folder beside the repository.
-    let ways: [(&[(&str, &str)], &str); 14] = [
+    let ways: [(&[(&str, &str)], &str); 16] = [
         (&[("memgate.sarif", "{outside}/file")], "memgate.sarif"),
         (&[("memgate.sarif", "../outside/file")], "memgate.sarif"),
         (&[("memgate.sarif", "../outside/file")], "./memgate.sarif"),
@@ -44,6 +44,11 @@ fn no_link_of_a_change_leads_an_output_away() {
         (&[("a", "b"), ("b", "../outside/file")], "a"),
         (&[("reports/a", "../b"), ("b", "../outside/folder")], "reports/a/memgate.sarif"),
         (&[("out", "/")], "out/tmp/memgate.sarif"),
+        (&[("out", "../outside/folder")], "out/../memgate.sarif"),
+        (
+            &[("{outside}/alias", "{here}"), ("memgate.sarif", "../outside/file")],
+            "{outside}/alias/memgate.sarif",
+        ),
     ];
     for (links, file) in ways {
         let repository = repository();
@@ -53,7 +58,7 @@ fn no_link_of_a_change_leads_an_output_away() {
             text.replace("{outside}", &outside.display().to_string()).replace("{here}", &here)
         };
         for (name, target) in links {
-            symlink(real(target), repository.path.join(name)).expect("a link");
+            symlink(real(target), repository.path.join(real(name))).expect("a link");
         }
         let before = [files(&outside), files(&repository.path.join(".git"))];
         let (code, said) = write(&repository, &real(file));

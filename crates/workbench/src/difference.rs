@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::judge::{Checked, Decided, NO_OBJECT_OF_KIND};
+use crate::layout::shown;
 use crate::passed_over::Why;
 use crate::paths::normal;
 use crate::places::Places;
@@ -26,8 +27,9 @@ pub struct AtBase {
     numbers: BTreeMap<Name, Vec<usize>>,
     places: Vec<Places>,
     documents: Documents,
-    /// Where its files are.
-    directory: String,
+    /// Where its files are, and the root of the work tree.
+    directory: PathBuf,
+    root: PathBuf,
 }
 
 /// So many objects of one name are looked at.
@@ -42,15 +44,14 @@ fn name_of(object: &ObjectRef) -> Name {
 
 impl AtBase {
     /// What a run over the files of this directory has found, and the documents in them.
-    pub fn new(mut checked: Checked, documents: Documents, directory: &Path) -> Self {
+    pub fn new(mut checked: Checked, documents: Documents, [directory, root]: [PathBuf; 2]) -> Self {
         let of_units = std::mem::take(&mut checked.places_of_units).into_values();
         let places = std::iter::once(std::mem::take(&mut checked.inputs.places)).chain(of_units).collect();
-        let directory = format!("{}/", directory.display());
         let mut numbers: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for (number, decided) in checked.decided.iter().enumerate() {
             numbers.entry(name_of(&decided.object.object_ref)).or_default().push(number);
         }
-        Self { checked, numbers, places, documents, directory }
+        Self { checked, numbers, places, documents, directory, root }
     }
 
     /// The objects that were judged, in the unit of this one if that has it, else in all.
@@ -63,10 +64,11 @@ impl AtBase {
         if here.is_empty() { all } else { here }
     }
 
-    /// The file of an object from the root of the repository; empty for one that a tool printed. `None` without the object.
-    fn file_of(&self, object: &Reference) -> Option<String> {
+    /// Where the file of an object is in the work tree; the root for one that a tool printed. `None` without the object.
+    fn file_of(&self, object: &Reference) -> Option<PathBuf> {
         let (source, _) = self.places.iter().find_map(|places| places.span(object, &Pointer::root()))?;
-        Some(source.name().strip_prefix(&self.directory).unwrap_or_default().to_owned())
+        let below = Path::new(source.name()).strip_prefix(&self.directory);
+        Some(below.map_or_else(|_| self.root.clone(), |below| self.root.join(below)))
     }
 
     /// What became of what a finding says to be missing, in words; `None` if it did not resolve before.
@@ -121,12 +123,12 @@ impl AtBase {
         let is_like = |[k, home, _]: &&Name| (&**k, &**home) == (kind.kind, &**namespace);
         let start: Name = [kind.kind, namespace, ""].map(Arc::from);
         let like: Vec<_> = new.range(start..).take_while(is_like).take(2).collect();
-        let file = self.file_of(gone).filter(|file| !file.is_empty());
+        let file = self.file_of(gone).filter(|file| *file != self.root);
         let how = match (&*like, file) {
             ([[.., now]], _) => format!("{old} is now {}", quoted(now)),
             (_, None) => format!("{old} is gone"),
-            (_, Some(file)) if Path::new(&file).exists() => format!("{old} is gone from {}", plain(&file)),
-            (_, Some(file)) => format!("{old} is gone with {}", plain(&file)),
+            (_, Some(file)) if file.exists() => format!("{old} is gone from {}", plain(&shown(&file))),
+            (_, Some(file)) => format!("{old} is gone with {}", plain(&shown(&file))),
         };
         Fate { gone: Some(gone.clone()), how }
     }
@@ -146,14 +148,14 @@ fn is_about_missing(finding: &Finding) -> bool {
 
 /// Makes denials of what the branch broke, and of what it hides.
 pub(crate) fn mark(checked: &mut Checked, base: &AtBase, (tree, plan): (&Tree, &Plan)) {
-    mark_broken(checked, base, tree);
+    mark_broken(checked, base);
     let before = (&base.documents, &*base.checked.inputs.not_built);
     let (notices, removed) = unjudged::hidden(checked, before, (tree, plan));
     checked.inputs.notices.extend(notices);
     checked.inputs.changes.removed = removed;
 }
 
-fn mark_broken(checked: &mut Checked, base: &AtBase, tree: &Tree) {
+fn mark_broken(checked: &mut Checked, base: &AtBase) {
     let names = checked.decided.iter().map(|it| name_of(&it.object.object_ref));
     let new: BTreeSet<Name> = names.filter(|name| !base.numbers.contains_key(name)).collect();
     let fates = checked.decided.iter().map(|decided| {
@@ -168,8 +170,7 @@ fn mark_broken(checked: &mut Checked, base: &AtBase, tree: &Tree) {
     let fates: Vec<Vec<Option<Fate>>> = fates.collect();
     let (files, words) = unreadable(checked);
     let unread_in = |gone: &Reference| {
-        let own = base.file_of(gone).map(|file| tree.root.join(file));
-        own.and_then(|own| files.get(&own)).or_else(|| words.get(&gone.name)).cloned()
+        base.file_of(gone).and_then(|own| files.get(&own)).or_else(|| words.get(&gone.name)).cloned()
     };
     for (decided, fates) in checked.decided.iter_mut().zip(fates).filter(|(_, fates)| !fates.is_empty()) {
         let findings = &mut Arc::make_mut(&mut decided.admitted).decision.findings;

@@ -199,16 +199,9 @@ fn no_file(what: &str, paths: &str) -> String {
 /// What looked as if it was to be checked: all but what memgate never judges, and documents that are not objects. Those
 /// that are likely objects have a warning of their own.
 fn missed<'r>(passed_over: &'r [PassedOver<'_>]) -> impl Iterator<Item = &'r PassedOver<'r>> {
-    const ON_PURPOSE: [Why; 7] = [
-        Why::OtherKind,
-        Why::NotAnnotated,
-        Why::AdmissionOnly,
-        Why::NotRecognised,
-        Why::OptedOut,
-        Why::SystemNamespace,
-        Why::NotAnObject(""),
-    ];
-    passed_over.iter().filter(|it| ON_PURPOSE.iter().all(|why| it.why != why.words().0))
+    let on_purpose = [Why::OtherKind, Why::NotAnObject("")].into_iter().chain(Why::DECIDED);
+    let on_purpose: Vec<&str> = on_purpose.map(|why| why.words().0).collect();
+    passed_over.iter().filter(move |it| !on_purpose.contains(&it.why))
 }
 
 /// Where each object stands that looked as if it was to be checked, and why it was not; the first ones of a long list.

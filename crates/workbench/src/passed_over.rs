@@ -51,6 +51,10 @@ pub enum Why {
 }
 
 impl Why {
+    /// The reasons for which an object of a kind that is checked is not judged on purpose.
+    pub(crate) const DECIDED: [Self; 5] =
+        [Self::NotAnnotated, Self::AdmissionOnly, Self::NotRecognised, Self::OptedOut, Self::SystemNamespace];
+
     /// The keyword for programs, and the reason for people: a predicate such as "has no kind".
     pub fn words(self) -> (&'static str, &'static str) {
         match self {

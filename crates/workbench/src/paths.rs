@@ -47,15 +47,21 @@ pub(crate) fn leads_out(path: &Path) -> bool {
     !is_inside || real.iter().any(|part| part == ".git")
 }
 
-/// Whether a path in the work tree around the working directory leads out of it, or into git's own files.
+/// Whether a link on the way of a path leads out of the work tree around the working directory, or into git's own files.
 pub fn leads_out_of_tree(path: &Path) -> bool {
-    let (Ok(here), Ok(real)) = (fs::canonicalize("."), fs::canonicalize(path)) else { return true };
-    let (named, root) = (normal(path), root_of(&here).unwrap_or(&here));
-    // The working directory may be named by a link itself.
-    let named_root = root_of(&normal(Path::new("."))).map(Path::to_owned);
-    let is_inside = named.starts_with(root) || named_root.is_some_and(|root| named.starts_with(root));
+    let Ok(mut at) = fs::canonicalize(".") else { return true };
+    let root = root_of(&at).unwrap_or(&at).to_owned();
     let is_of_git = |path: &Path| path.iter().any(|part| part.eq_ignore_ascii_case(".git"));
-    is_inside && (!real.starts_with(root) || is_of_git(&real) && !is_of_git(&named))
+    for part in path.components() {
+        let next = at.join(part);
+        // What does not exist is made.
+        let Ok(real) = fs::canonicalize(&next) else { return false };
+        if at.starts_with(&root) && next.is_symlink() && (!real.starts_with(&root) || is_of_git(&real)) {
+            return true;
+        }
+        at = real;
+    }
+    false
 }
 
 /// Whether a path leads to something at or below a directory, which has no links, and not into git's own files.

@@ -162,7 +162,7 @@ impl Reader<'_, '_> {
                 if path.is_symlink() || is_ours {
                     self.inputs.skipped.push(format!("{} ({reason})", path.display()));
                 }
-                self.inputs.unread += usize::from(is_ours);
+                self.inputs.unread += usize::from(is_ours && !self.keeps_parts);
             }
             Item::Error(error) => self.inputs.errors.push(error),
         }

@@ -25,9 +25,9 @@ use crate::plan::Plan;
 use crate::report::ObjectRef;
 use crate::texts::file;
 use crate::unit::NotBuilt;
-use crate::walk::leads_to;
+use crate::walk::{is_hidden, leads_to};
 use memgate_manifest::document::{Document, parse, values};
-use memgate_manifest::later::{is_filled_in_later, is_of_template};
+use memgate_manifest::later::{is_filled_in_later, is_of_template, may_hold};
 use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::Source;
 use memgate_model::finding::{DeniedBy, Finding};
@@ -37,7 +37,7 @@ use memgate_primitives::pointer::Pointer;
 use serde_json::Value;
 
 /// The files of a tree.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug)]
 pub struct Tree {
     /// Its root, absolute and without links.
     pub root: PathBuf,
@@ -47,13 +47,11 @@ pub struct Tree {
 
 /// From what the judged objects of a unit come. Whether an object opts out is a decision too.
 pub(crate) fn judged_documents(checked: &Checked, files: &mut Files) -> JudgedDocuments {
-    const DECIDED: [Why; 5] =
-        [Why::OptedOut, Why::NotRecognised, Why::SystemNamespace, Why::AdmissionOnly, Why::NotAnnotated];
     let Checked { inputs, decided, .. } = checked;
     files.know(&inputs.sources);
     let objects = decided.iter().filter(|it| it.is_judged).map(|it| &it.object);
     let objects = objects.map(|it| (it.place.source(), it.place.start(), Some(&it.object_ref)));
-    let others = inputs.passed_over.iter().filter(|it| DECIDED.contains(&it.why));
+    let others = inputs.passed_over.iter().filter(|it| Why::DECIDED.contains(&it.why));
     let others = others.map(|it| (&it.source, it.span.start, it.object_ref.as_ref()));
     let mut judged = JudgedDocuments::default();
     for (source, start, object) in objects.chain(others) {
@@ -109,7 +107,7 @@ impl Documents {
         for name in names.iter().filter(|name| is_file(&root.join(name))) {
             let (path, below) = (root.join(name), Path::new(name));
             match file(Path::new(&shown(&path)), plan.max_bytes) {
-                Ok(source) if may_have_object(source.text(), &ours) => {
+                Ok(source) if may_have_object(source.text(), below, &ours) => {
                     let named = Path::new(source.name());
                     let is_wanted = plan.checked.iter().any(|it| leads_to(it, named));
                     let is_wanted = is_wanted && !plan.exclude.excludes_file(named);
@@ -174,12 +172,10 @@ impl Seen {
     }
 }
 
-/// Whether a text may have an object of ours, also with its group in other characters.
-fn may_have_object(text: &str, ours: &Ours) -> bool {
+/// Whether a text may have an object of ours, also with its group in other characters, or where a later step says it.
+fn may_have_object(text: &str, file: &Path, ours: &Ours) -> bool {
     let is_escaped = || ["\\u", "\\x", "\\U", "\\\n"].iter().any(|escape| text.contains(escape));
-    ours.is_in(text)
-        || is_escaped()
-        || ["kind: ${", "items: ${", "kind: {{"].iter().any(|it| text.contains(it))
+    ours.is_in(text) || is_escaped() || looks_like_manifest(file) && may_hold(text)
 }
 
 /// Whether memgate judges documents of this kind. Policies have rules of their own.
@@ -203,7 +199,8 @@ pub(crate) fn hidden(
     let now = Documents::of(tree, plan, &checked.judged);
     let (mut notices, mut told) = (Vec::new(), BTreeSet::new());
     // The files of units that are built neither here nor at the base.
-    let is_left = |it: &&NotBuilt| not_built.iter().any(|other| other.name == it.name);
+    let names: BTreeSet<&str> = not_built.iter().map(|it| it.name.as_str()).collect();
+    let is_left = |it: &&NotBuilt| names.contains(it.name.as_str());
     let left: BTreeSet<&PathBuf> =
         checked.inputs.not_built.iter().filter(is_left).flat_map(|it| &*it.files).collect();
     let read: BTreeSet<&str> = checked.inputs.sources.iter().map(|it| it.name()).collect();
@@ -213,11 +210,12 @@ pub(crate) fn hidden(
         left_texts.extend((!tree.root.join(&it.file).exists()).then(|| (name, it.text())));
     }
     for (name, seen) in now.all().filter(|(_, it)| !it.is_judged) {
-        // What the base did not judge either is not hidden by the branch, also where its file was moved.
-        if left_files.contains(&(name, &*seen.file)) || left_texts.contains(&(name, seen.text())) {
+        let is_gone = before.judges(name) && !now.judges(name);
+        // What the base did not judge either is not hidden by the branch. A copy of what it judged may have moved too.
+        let is_moved = || !is_gone && left_texts.contains(&(name, seen.text()));
+        if left_files.contains(&(name, &*seen.file)) || is_moved() {
             continue;
         }
-        let is_gone = before.judges(name) && !now.judges(name);
         if is_gone || seen.is_wanted && !left.contains(&tree.root.join(&seen.file)) {
             told.insert(name.clone());
             let is_read = read.contains(seen.place.source().name());
@@ -260,10 +258,9 @@ fn notice_of(
     Seen { file, place, is_wanted, .. }: &Seen,
     (was_judged, is_read): (bool, bool),
 ) -> Notice {
-    let is_hidden = file.iter().any(|part| part.as_encoded_bytes().starts_with(b"."));
     let source = place.source();
     let why = match () {
-        () if is_hidden => "a hidden file, or one in a hidden folder, is not read",
+        () if is_hidden(file, Path::new("")) => "a hidden file, or one in a hidden folder, is not read",
         () if !is_manifest(file) => "its file does not end in .yaml, .yml or .json",
         () if !is_wanted => "its file is outside of the paths that are checked",
         () if is_read => "its file was read, and no platform judges this apiVersion and kind",

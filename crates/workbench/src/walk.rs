@@ -286,7 +286,7 @@ fn is_directory(entry: &DirEntry) -> bool {
 }
 
 /// Whether a path is hidden below a directory.
-fn is_hidden(path: &Path, root: &Path) -> bool {
+pub(crate) fn is_hidden(path: &Path, root: &Path) -> bool {
     let below = path.strip_prefix(root).unwrap_or(path);
     below.iter().any(|part| part != "." && part.as_encoded_bytes().starts_with(b"."))
 }
