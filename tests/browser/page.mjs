@@ -83,18 +83,6 @@ export async function withReport(args, files, work) {
     }
 }
 
-// Hands the text of a map for Mermaid to `work`, with the path of an empty page.
-export async function map(paths, files, work) {
-    const path = report(['map', ...paths], files, 'mermaid');
-    const page = join(dirname(path), 'empty.html');
-    writeFileSync(page, '<!DOCTYPE html><title>map</title>');
-    try {
-        await work(readFileSync(path, 'utf8'), page);
-    } finally {
-        forget(path);
-    }
-}
-
 export const size = (path) => statSync(path).size;
 
 // What axe-core finds wrong, as lines: contrast, landmarks, names, order of headings, and the rest of its rules.

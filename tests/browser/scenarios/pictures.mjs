@@ -42,13 +42,3 @@ async function take(name, colorScheme, height, picture) {
 
 export const what_was_found_in_light = () =>
     take('report-light.png', 'light', 1320, (page, path) => page.screenshot({ path }));
-
-export const the_map_in_dark = () =>
-    take('report-dark.png', 'dark', 8000, async (page, path) => {
-        const map = page.locator('main section', { has: page.locator('svg') });
-        const { x, y, width } = await map.boundingBox();
-        const drawing = await map.locator('figure').first().boundingBox();
-        const margin = 16;
-        const height = drawing.y + drawing.height + margin - y;
-        await page.screenshot({ path, clip: { x: x - margin, y, width: width + 2 * margin, height } });
-    });

@@ -7,8 +7,6 @@ mod findings;
 
 mod map;
 
-mod picture;
-
 use std::io::{self, Write};
 
 use base64::Engine as _;

@@ -1,9 +1,7 @@
 //! The map of memory: memory resources, and the agents and pods that reach them.
 //!
 //! All texts of a map can be shown as they are: credentials in them are masked, and control characters are spaces. The
-//! map is sorted, and its nodes have ids that are made from names, so that a diff of two maps shows what has changed.
-
-pub(crate) mod graph;
+//! map is sorted, so that a diff of two maps shows what has changed.
 
 mod text;
 
@@ -67,29 +65,15 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Every verdict, the strictest first.
-    pub const ALL: [Self; 6] =
-        [Self::Denied, Self::Memoryless, Self::Warned, Self::Missing, Self::Unused, Self::Clean];
-
-    /// The word for programs and style sheets.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Clean => "ok",
-            Self::Unused => "unused",
-            Self::Missing => "missing",
-            Self::Warned => "warned",
-            Self::Memoryless => "memoryless",
-            Self::Denied => "denied",
-        }
-    }
-
     /// The words for people.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Unused => "not used",
             Self::Missing => "not found",
             Self::Memoryless => "would run without memory",
-            Self::Clean | Self::Warned | Self::Denied => self.name(),
+            Self::Clean => "ok",
+            Self::Warned => "warned",
+            Self::Denied => "denied",
         }
     }
 }
@@ -124,15 +108,6 @@ pub struct MappedMemory {
     pub is_for_others: bool,
     /// What reaches it, by namespace, kind and name.
     pub users: BTreeSet<MapLine>,
-}
-
-impl MappedMemory {
-    /// The namespace of a host that is the bare name of a Service, maybe with a port: in other namespaces it is another
-    /// Service. Empty for a host that is the same everywhere.
-    fn namespace_of(&self, host: &str) -> &str {
-        let is_bare = !host.contains('.') && host.matches(':').count() < 2;
-        if is_bare { &self.object.namespace } else { "" }
-    }
 }
 
 /// Whether a memory resource exists.
@@ -206,11 +181,6 @@ impl Fact {
     pub fn of(values: impl IntoIterator<Item = String>) -> Self {
         let values: Vec<String> = values.into_iter().collect();
         if values.is_empty() { Self::Absent } else { Self::Known(values) }
-    }
-
-    /// The values, as far as they are known.
-    pub fn known(&self) -> &[String] {
-        if let Self::Known(values) = self { values } else { &[] }
     }
 }
 

@@ -1,17 +1,12 @@
-//! The map of memory: a picture, unless it is too large for one, and a table.
+//! The map of memory as a table.
 
 use maud::{Markup, html};
 
-use super::picture::draw;
 use super::{first, table};
-use crate::report::map::graph::Graph;
 use crate::report::map::{Fact, MapLine, MappedMemory, MemoryMap, UnitMap, Verdict};
 
 /// The most objects that are listed in one cell.
 const MAX_USERS: usize = 25;
-
-/// The most rows of a table that need not be opened.
-const MAX_OPEN: usize = 20;
 
 const COLUMNS: [&str; 9] = [
     "Memory", "Namespace", "Backend", "Host", "Durable", "Retention", "Secrets", "Referred to by",
@@ -20,22 +15,10 @@ const COLUMNS: [&str; 9] = [
 
 /// The map; `None` without memory.
 pub(super) fn section(map: &MemoryMap) -> Option<Markup> {
-    let count = map.memories().count();
-    if count == 0 {
-        return None;
-    }
     let of_units = map.units.iter().flat_map(|unit| unit.memories.iter().map(move |memory| (unit, memory)));
     let [rows, rest] = first(of_units, "memgate map", |(unit, memory)| row(unit, memory));
     let caption = "Memory resources, what refers to them, and the pods that get them";
-    let table = html! { (table(caption, &COLUMNS, &rows)) (rest) };
-    Some(match Graph::of(map) {
-        Err(why) => html! { p { strong { "No picture: " (why) "." } } (table) },
-        Ok(graph) if count > MAX_OPEN => html! {
-            (draw(&graph))
-            details { summary { "The map as a table of " (count) " memory resources" } (table) }
-        },
-        Ok(graph) => html! { (draw(&graph)) (table) },
-    })
+    map.memories().next().is_some().then(|| html! { (table(caption, &COLUMNS, &rows)) (rest) })
 }
 
 fn row(unit: &UnitMap, memory: &MappedMemory) -> Markup {
