@@ -21,7 +21,7 @@ use memgate_workbench::ignored_codes::IgnoredCodes;
 use memgate_workbench::judge::Checked;
 use memgate_workbench::outcome::{FailOn, notes, nothing_found, with_page};
 use memgate_workbench::place::report;
-use memgate_workbench::report::{Report, Shown, rule_counts, text};
+use memgate_workbench::report::{Report, rule_counts, text};
 use memgate_workbench::run::{Run, judged, leave_out};
 
 /// Check manifests: what would be denied in a cluster, and why
@@ -56,12 +56,6 @@ pub struct Args {
     /// holds nothing else.
     #[arg(short, long = "output", value_name = "FORMAT[=FILE]", help_heading = "Output")]
     output: Vec<OutputArg>,
-
-    /// List each finding
-    ///
-    /// Without it, text shows equal findings once and at most three of one cause, and has one line for the others.
-    #[arg(short, long, help_heading = "Output")]
-    verbose: bool,
 
     /// Leave out findings with this code; repeatable
     ///
@@ -176,8 +170,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     // The next run on the main branch would end with it. What is denied now comes before that.
     let is_only_broken = broken.is_some() && checked.inputs.errors.is_empty();
     checked.inputs.errors.extend(broken);
-    let report = Report { shown: if args.verbose { Shown::All } else { Shown::Folded }, ..report(&checked) };
-    let report = with_page(report, "check", &checked);
+    let report = with_page(report(&checked), "check", &checked);
     let mut status = finish(&checked, &report, &args.output, fail_on, terminal)?;
     if is_only_broken && fail_on.is_in(&report) {
         status = ExitStatus::Denied;
@@ -206,8 +199,7 @@ fn run_fix(args: &Args, mut run: Run, fail_on: FailOn, terminal: Terminal) -> an
     let mut checked = after.unwrap_or(before);
     args.fail_on.hide_later(fail_on, &mut checked);
     let checked = &checked;
-    let report = Report { shown: if args.verbose { Shown::All } else { Shown::Folded }, ..report(checked) };
-    let report = with_page(report, "check", checked);
+    let report = with_page(report(checked), "check", checked);
     if args.fix.diff {
         terminal.out(&diffs(&fixed).context("failed to write the diff")?)?;
         write_to_stderr(&report, terminal)?;

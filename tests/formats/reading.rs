@@ -21,24 +21,11 @@ fn repeated(count: usize) -> Scratch {
 }
 
 #[test]
-fn findings_of_one_cause_are_folded() {
-    let count = |text: &str, what: &str| text.matches(what).count();
-    for (objects, shown, more) in
-        [(1, 1, None), (2, 1, Some(1)), (4, 1, Some(3)), (44, 1, Some(43)), (10_000, 1, Some(9_999))]
-    {
-        let scratch = repeated(objects);
-        let text = scratch.out(&["check", "a.yaml"]);
-        assert_eq!(count(&text, "deny[arkonis/backend-unknown]"), shown, "{text}");
-        assert_eq!(count(&text, "deny[arkonis/redis-required]"), 1, "{text}");
-        let line = more.map(|more| format!("\n… and {more} more like this, at a.yaml:"));
-        assert_eq!(count(&text, "more like this"), line.iter().count(), "{text}");
-        assert!(line.is_none_or(|line| text.contains(&line)), "{text}");
-    }
+fn every_finding_is_listed_in_every_format() {
     let scratch = repeated(44);
-    assert_eq!(count(&scratch.out(&["check", "a.yaml", "-v"]), "deny[arkonis/backend-unknown]"), 44);
-    for format in ["concise", "json", "gitlab", "sarif", "junit"] {
+    for format in ["text", "concise", "json", "gitlab", "sarif", "junit"] {
         let out = scratch.out(&["check", "a.yaml", "-o", format]);
-        assert!(count(&out, "arkonis/backend-unknown") >= 44 && !out.contains("more like this"), "{format}");
+        assert!(out.matches("arkonis/backend-unknown").count() >= 44, "{format}");
     }
 }
 
@@ -69,7 +56,7 @@ fn other_messages_are_other_causes() {
 
 #[test]
 fn a_hint_stands_with_the_first_finding_of_its_rule() {
-    let text = repeated(3).out(&["check", "a.yaml", "-v"]);
+    let text = repeated(3).out(&["check", "a.yaml"]);
     let findings: Vec<&str> = text.split("deny[").skip(1).collect();
     let hint = |code: &str| format!("= learn more: memgate explain {code}\n");
     let expected = [Some("arkonis/backend-unknown"), None, None, Some("arkonis/redis-required")];

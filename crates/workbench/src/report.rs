@@ -138,8 +138,6 @@ pub enum Shown {
     /// All findings.
     #[default]
     All,
-    /// In text, three findings of each cause.
-    Folded,
     /// In text, one line for all notes of one rule.
     NotesByRule,
 }

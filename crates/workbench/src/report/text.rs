@@ -1,6 +1,6 @@
 //! Text for people: each finding with its source line and a caret, as rustc prints errors.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::ops::Range;
@@ -17,19 +17,6 @@ use crate::report::{
     table,
 };
 use memgate_model::finding::Severity;
-use memgate_primitives::plain_text::cut;
-
-/// The most findings of one cause that are shown, unless all are: enough to see what they have in common.
-const MAX_OF_ONE_CAUSE: usize = 3;
-
-/// The most places of the others that are listed, and the most characters of them, so that their line is at most two of a
-/// terminal.
-const MAX_PLACES: usize = 3;
-const MAX_PLACES_CHARS: usize = 105;
-
-/// The most characters of a file's name and of an object there.
-const MAX_FILE_CHARS: usize = 55;
-const MAX_OBJECT_CHARS: usize = 40;
 
 /// Placeholders for the names of files. The renderer counts columns in the text that it gets, which may be a part of a
 /// line, so [`with_places`] writes the true places afterwards. The renderer passes control characters through in names of
@@ -63,31 +50,11 @@ pub fn write(report: &Report<'_>, width: usize, out: &mut impl Write) -> io::Res
         report.shown != Shown::NotesByRule || it.finding.severity != Severity::Note
     };
     let (listed, notes): (Vec<_>, Vec<_>) = report.denials_first().into_iter().partition(is_listed);
-    let folds = report.shown != Shown::All;
-    let mut groups: BTreeMap<_, CauseGroup<'_, '_>> = BTreeMap::new();
-    for located in listed.iter().copied().filter(|_| folds) {
-        groups.entry(cause(located)).or_default().add(located);
-    }
     let mut codes = BTreeSet::new();
     for located in listed {
-        let of_cause = groups.get(&cause(located));
-        if of_cause.is_some_and(|of_cause| !of_cause.has_example(located)) {
-            continue;
-        }
         let group = group(located, codes.insert(located.finding.code_name()), width);
         let text = renderer.render(&[group]);
         writeln!(out, "{}\n", with_places(&text, &located.location, &located.related))?;
-        if let Some(of_cause) = of_cause {
-            let is_last = of_cause.examples.last().is_some_and(|example| example.is(located));
-            let like_this = of_cause.examples.iter().find(|it| it.is(located)).map(|it| (&it.others, "this"));
-            let like_these = Some((&of_cause.others, "these")).filter(|_| is_last);
-            for (others, example) in like_this.into_iter().chain(like_these) {
-                if !others.is_empty() {
-                    let (more, places) = (others.len(), plain_places(others));
-                    writeln!(out, "… and {more} more like {example}, at {places}; -v shows all\n")?;
-                }
-            }
-        }
     }
     notes::write(notes.into_iter(), "; -v lists them", out)
 }
@@ -98,77 +65,6 @@ pub(super) fn plain_finding(located: &LocatedFinding<'_>) -> String {
     let group = group(located, true, DEFAULT_WIDTH);
     let text = Renderer::plain().term_width(DEFAULT_WIDTH).render(&[group]);
     with_places(&text, &located.location, &located.related)
-}
-
-/// The findings of one cause. Of those that are equal but for their objects, the first one is an example, and the others
-/// are one line behind it.
-#[derive(Default)]
-struct CauseGroup<'f, 'r> {
-    examples: Vec<Example<'f, 'r>>,
-    /// What has no example that is equal.
-    others: Vec<&'f LocatedFinding<'r>>,
-}
-
-struct Example<'f, 'r> {
-    words: String,
-    located: &'f LocatedFinding<'r>,
-    /// The others that are equal to it.
-    others: Vec<&'f LocatedFinding<'r>>,
-}
-
-impl<'r> Example<'_, 'r> {
-    fn is(&self, located: &LocatedFinding<'r>) -> bool {
-        std::ptr::addr_eq(self.located, located)
-    }
-}
-
-impl<'f, 'r> CauseGroup<'f, 'r> {
-    fn add(&mut self, located: &'f LocatedFinding<'r>) {
-        let words = located.words();
-        if let Some(example) = self.examples.iter_mut().find(|it| it.words == words) {
-            example.others.push(located);
-        } else if self.examples.len() < MAX_OF_ONE_CAUSE {
-            self.examples.push(Example { words, located, others: Vec::new() });
-        } else {
-            self.others.push(located);
-        }
-    }
-
-    fn has_example(&self, located: &LocatedFinding<'r>) -> bool {
-        self.examples.iter().any(|example| example.is(located))
-    }
-}
-
-/// The first places of findings, each with its object, and the number of the others.
-fn plain_places(all: &[&LocatedFinding<'_>]) -> String {
-    let mut room = MAX_PLACES_CHARS;
-    let places = all.iter().take(MAX_PLACES).map(|it| place(it)).enumerate().map_while(|(index, place)| {
-        let left = room.checked_sub(place.chars().count());
-        room = left.unwrap_or_default();
-        (index == 0 || left.is_some()).then_some(place)
-    });
-    let places: Vec<String> = places.collect();
-    let rest = all.len() - places.len();
-    let more = if rest == 0 { String::new() } else { format!(" and {rest} more") };
-    plain(&places.join(", ")).into_owned() + &more
-}
-
-/// The end of the name of a file, with the line and the object there.
-fn place(located: &LocatedFinding<'_>) -> String {
-    let (file, object) = (located.location.line_place(), located.object_ref);
-    let too_long = file.chars().count().saturating_sub(MAX_FILE_CHARS);
-    let cut_off = file.char_indices().nth(too_long).filter(|_| too_long > 0);
-    let file =
-        cut_off.and_then(|(at, _)| file.get(at..)).map_or_else(|| file.clone(), |end| format!("…{end}"));
-    if object.kind.is_empty() { file } else { format!("{file} ({})", cut(&object.title(), MAX_OBJECT_CHARS)) }
-}
-
-/// What makes findings those of one cause: severity, code, and the message without names, values and numbers.
-fn cause<'r>(located: &LocatedFinding<'r>) -> (Severity, &'r str, String) {
-    let words = located.words();
-    let outside_quotes = words.split('"').step_by(2);
-    let words = outside_quotes.flat_map(str::chars).filter(|c| !c.is_ascii_digit()).collect();
-    (located.finding.severity, located.finding.code_name(), words)
 }
 
 /// Writes one error of an input, with its source where the location is known.
