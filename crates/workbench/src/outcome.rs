@@ -77,9 +77,6 @@ impl FailOn {
 /// The notes of a run.
 pub fn notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn) -> Vec<String> {
     let mut notes = unread_notes(&checked.inputs, MANIFEST);
-    for codes in checked.rules.unused().filter(|_| !checked.inputs.is_narrow) {
-        notes.push(format!("the rule for {} in {PROJECT_FILE} fits no finding", plain(codes)));
-    }
     notes.extend(report.not_shown_lines());
     notes.extend(unknown_note(report));
     if fail_on.strict {
@@ -170,9 +167,6 @@ pub fn unread_notes(inputs: &Inputs, what: &str) -> Vec<String> {
     if !off.is_empty() {
         let off = off.join("; ");
         notes.push(format!("switched off by the choices of the repository: {}", plain(&off)));
-    }
-    for glob in &inputs.unused_excludes {
-        notes.push(format!("exclude {} left nothing out", plain(glob)));
     }
     notes.extend(inputs.assumed.iter().flat_map(assumed_notes));
     notes

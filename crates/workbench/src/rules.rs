@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
@@ -33,14 +32,11 @@ pub struct Rules {
 /// One rule.
 #[derive(Debug)]
 pub struct Rule {
-    /// The codes as they are written.
-    written: String,
     codes: GlobSet,
     /// `None` for all files.
     paths: Option<GlobSet>,
     /// `None` for findings that are left out.
     severity: Option<Severity>,
-    is_used: AtomicBool,
 }
 
 impl Rule {
@@ -53,10 +49,9 @@ impl Rule {
         paths: Option<&[String]>,
         severity: Option<Severity>,
     ) -> Result<Self, globset::Error> {
-        let written = codes.join(", ");
         let codes = set(codes.iter().map(|code| Glob::new(code)))?;
         let paths = paths.map(|paths| set(paths.iter().flat_map(|path| path_globs(path)))).transpose()?;
-        Ok(Self { written, codes, paths, severity, is_used: AtomicBool::new(false) })
+        Ok(Self { codes, paths, severity })
     }
 }
 
@@ -119,14 +114,7 @@ impl Rules {
             files.iter().zip(&self.base).filter_map(|(file, base)| file.strip_prefix(base).ok()).collect();
         let fits = |paths: &GlobSet| below.iter().any(|below| paths.is_match(below));
         let rules = self.rules.iter().filter(|rule| rule.codes.is_match(code));
-        let rules = rules.filter(|rule| rule.paths.as_ref().is_none_or(fits));
-        rules.inspect(|rule| rule.is_used.store(true, Ordering::Relaxed)).reduce(|_, later| later)
-    }
-
-    /// The codes of each rule that fits no finding so far. Rules that deny are for findings to come.
-    pub fn unused(&self) -> impl Iterator<Item = &str> {
-        let unused = self.rules.iter().filter(|rule| !rule.is_used.load(Ordering::Relaxed));
-        unused.filter(|rule| rule.severity != Some(Severity::Deny)).map(|rule| rule.written.as_str())
+        rules.filter(|rule| rule.paths.as_ref().is_none_or(fits)).last()
     }
 }
 

@@ -80,9 +80,7 @@ impl<'r> Walked<'r> {
         for root in roots {
             let shown = path_from(&here, &root).unwrap_or_else(|| root.clone());
             let shown = if shown.as_os_str().is_empty() { PathBuf::from(".") } else { shown };
-            // What is left out around the inputs counts for nothing.
-            let exclude = Arc::new(self.exclude.uncounted());
-            let entries = entries(&shown, &exclude).flatten().filter(|it| !is_hidden(it.path(), &shown));
+            let entries = entries(&shown, self.exclude).flatten().filter(|it| !is_hidden(it.path(), &shown));
             let entries = entries.take(MOST_AROUND);
             let boundary = self.within.map_or_else(|| boundary(&shown), Path::to_owned);
             let is_inside = |entry: &DirEntry| !entry.path_is_symlink() || is_below(entry.path(), &boundary);
