@@ -44,7 +44,6 @@ pub(super) const WITHOUT_EXAMPLE: &[(&str, &str)] = &[
 /// The codes that are about files, which cases do not have.
 const OF_FILES: &[&str] = &[
     "memgate/ignore-unknown",
-    "memgate/ignore-unused",
     "memgate/ignore-without-reason",
     "memgate/kind-misspelt",
     "memgate/not-an-object",

@@ -2,7 +2,6 @@
 //! what they ask for.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
 use crate::source::{Source, Span};
 use crate::yaml;
@@ -22,19 +21,13 @@ pub struct Comment {
 /// All comments of a source, if one of them is to memgate; else none, as for nearly every source. A line inside a block
 /// of text, such as a script in a ConfigMap, is not a comment. JSON has no comments.
 pub fn comments(source: &Source) -> Vec<Comment> {
-    comments_in(source, 0..source.text().len())
-}
-
-/// The same for a stretch of a source that is YAML by itself.
-pub(crate) fn comments_in(source: &Source, stretch: Range<usize>) -> Vec<Comment> {
-    let own = source.text().get(stretch.clone()).unwrap_or_default();
+    let own = source.text();
     if !may_address(own) {
         return Vec::new();
     }
     let comment = |(start, end): (usize, usize)| {
-        let (start, end) = (stretch.start + start, stretch.start + end);
-        let text = source.text().get(start..end).unwrap_or_default();
-        let line = source.text().get(source.line_start(start)..start).unwrap_or_default();
+        let text = own.get(start..end).unwrap_or_default();
+        let line = own.get(source.line_start(start)..start).unwrap_or_default();
         Comment {
             span: source.span(start, start + text.trim_end().len()),
             is_alone: line.trim_start_matches('\u{feff}').trim().is_empty(),

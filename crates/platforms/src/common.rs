@@ -7,8 +7,6 @@ codes! { "memgate";
     HOST_AMBIGUOUS = "host-ambiguous", Invalid;
     /// A comment to ignore a finding that names a code that does not exist.
     IGNORE_UNKNOWN = "ignore-unknown", NotSupported;
-    /// A comment that ignores a finding that does not occur.
-    IGNORE_UNUSED = "ignore-unused", NotFound;
     /// A comment to ignore a finding that does not give a reason.
     IGNORE_WITHOUT_REASON = "ignore-without-reason", Required;
     /// A pod that an apiserver would refuse with its memory.

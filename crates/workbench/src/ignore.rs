@@ -1,5 +1,5 @@
-//! Comments `# memgate: ignore[CODE] reason`, which turn the finding below into a note. A comment without a reason, with
-//! an unknown code, or without such a finding below is a finding itself.
+//! Comments `# memgate: ignore[CODE] reason`, which turn the finding below into a note. A comment without a reason, or with
+//! an unknown code, is a finding itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,18 +23,14 @@ const FORM: &str = "# memgate: ignore[CODE] reason";
 /// The most findings about comments before an unknown code gets no suggestion: it is compared with every code.
 const MAX_SUGGESTIONS: usize = 100;
 
-/// One code of a comment that ignores.
-#[derive(Debug)]
-struct Ignore {
-    source: Arc<Source>,
-    code: &'static Code,
+/// What comments ignore: for each source, line and code the first comment with it. The line is the first one below the comment
+/// that is not a comment.
+type Ignored = BTreeMap<(*const Source, usize, &'static str), IgnoreComment>;
+
+/// The reason that a comment gives, and its line.
+struct IgnoreComment {
     reason: String,
-    /// The place of the comment.
-    span: Span,
-    /// The line that it is about: the first line below that is not a comment. `None` for a comment behind other text on
-    /// its line.
-    line: Option<usize>,
-    is_used: bool,
+    line: usize,
 }
 
 /// Turns ignored findings into notes. Returns the identities of all findings before that, in the order of `each`, and
@@ -51,34 +47,21 @@ pub fn apply_and_identify(checked: &mut Checked, counts: Option<&BTreeSet<Spot>>
 /// Turns ignored findings into notes, and adds the findings about comments to the notices. `counts` are the places at which
 /// comments count; `None` stands for all. Returns the findings that were ignored.
 pub fn apply(checked: &mut Checked, counts: Option<&BTreeSet<Spot>>) -> Vec<Identity> {
-    let (mut ignores, mut notices) = (Vec::new(), Vec::new());
+    let (mut ignored, mut notices) = (Ignored::new(), Vec::new());
     let origins = &checked.inputs.origins;
     // What helm and kustomize print repeats comments of the files that it comes from.
     let is_file = |source: &&Arc<Source>| !origins.rendered.contains_key(source.name());
     for source in checked.inputs.sources.iter().filter(is_file).chain(origins.traced()) {
-        read(&comments(source), source, &mut ignores, &mut notices);
+        read(&comments(source), source, &mut ignored, &mut notices);
     }
-    for (source, comments) in origins.comments() {
-        read(comments, source, &mut ignores, &mut notices);
-    }
-    let mut notes = Vec::new();
-    if !ignores.is_empty() {
-        notes = mark(checked, &mut ignores, counts);
-        notices.extend(unused(checked, &ignores));
-    }
+    let notes = if ignored.is_empty() { Vec::new() } else { mark(checked, &ignored, counts) };
     checked.add_notices(notices);
     notes
 }
 
 /// Turns each ignored finding into a note, and returns them. A comment that does not count yet is listed.
-fn mark(checked: &mut Checked, ignores: &mut [Ignore], counts: Option<&BTreeSet<Spot>>) -> Vec<Identity> {
-    let mut by_place: BTreeMap<(*const Source, usize, &str), Vec<&mut Ignore>> = BTreeMap::new();
-    for ignore in ignores.iter_mut() {
-        if let Some(line) = ignore.line {
-            by_place.entry((Arc::as_ptr(&ignore.source), line, ignore.code.name)).or_default().push(ignore);
-        }
-    }
-    let sources: BTreeSet<*const Source> = by_place.keys().map(|(source, ..)| *source).collect();
+fn mark(checked: &mut Checked, ignored: &Ignored, counts: Option<&BTreeSet<Spot>>) -> Vec<Identity> {
+    let sources: BTreeSet<*const Source> = ignored.keys().map(|(source, ..)| *source).collect();
     let (mut notes, mut later) = (Vec::new(), BTreeSet::new());
     each(checked, |place, finding| {
         let source = Arc::as_ptr(place.source);
@@ -86,73 +69,26 @@ fn mark(checked: &mut Checked, ignores: &mut [Ignore], counts: Option<&BTreeSet<
             return;
         }
         let key = (source, place.span(finding).line, finding.code.name);
-        let Some(ignores) = by_place.get_mut(&key) else { return };
-        let Some(first) = ignores.first() else { return };
+        let Some(IgnoreComment { reason, line }) = ignored.get(&key) else { return };
         let identity = place.identity(finding);
         if counts.is_none_or(|counts| counts.contains(&identity.spot())) {
-            change(finding, Severity::Note, &format!("ignored here: {}", first.reason));
+            change(finding, Severity::Note, &format!("ignored here: {reason}"));
             notes.push(identity);
         } else {
-            let (file, line) = (place.source.name(), first.span.line);
-            later.insert(format!("comment in {file}:{line} ({})", finding.code.name));
-        }
-        // All of them are marked with the first finding of the line.
-        if !first.is_used {
-            for ignore in ignores.iter_mut() {
-                ignore.is_used = true;
-            }
+            later.insert(format!("comment in {}:{line} ({})", place.source.name(), finding.code.name));
         }
     });
     checked.inputs.changes.later.extend(later);
     notes
 }
 
-/// A notice for each comment that ignores nothing, unless the family of its code is switched off, or its file has errors:
-/// then the finding may still exist.
-fn unused(checked: &Checked, ignores: &[Ignore]) -> Vec<Notice> {
-    let damaged: BTreeSet<*const Source> = checked
-        .inputs
-        .errors
-        .iter()
-        .filter_map(|error| error.syntax_error().map(|error| Arc::as_ptr(&error.source_text)))
-        .collect();
-    let is_unused = |ignore: &&Ignore| {
-        !ignore.is_used
-            && is_judged(checked, ignore.code.name)
-            && !damaged.contains(&Arc::as_ptr(&ignore.source))
-    };
-    let notice = |ignore: &Ignore| {
-        let name = ignore.code.name;
-        let (message, help) = match ignore.line {
-            Some(line) => (
-                format!("this ignores nothing: {name} is not reported on line {line}"),
-                "remove it, or write it above the line at which the finding's caret points",
-            ),
-            None => (
-                format!("this ignores nothing: {name} is ignored only from a line of its own"),
-                "write the comment on the line above the finding",
-            ),
-        };
-        let finding = Finding::warn(&common::IGNORE_UNUSED, Pointer::root(), message).help(help);
-        Notice::new(&ignore.source, ignore.span, finding)
-    };
-    ignores.iter().filter(is_unused).map(notice).collect()
-}
-
-/// Whether a code could have been reported. A code that does not exist any more cannot occur.
-fn is_judged(checked: &Checked, code: &str) -> bool {
-    let is_in = |families| codes::all(families).any(|known| known.name == code);
-    is_in(&checked.inputs.snapshot.settings.families) || !is_in(&memgate_platforms::ALL)
-}
-
 /// Reads the comments of a source that ignore something.
-fn read(comments: &[Comment], source: &Arc<Source>, ignores: &mut Vec<Ignore>, notices: &mut Vec<Notice>) {
+fn read(comments: &[Comment], source: &Arc<Source>, ignored: &mut Ignored, notices: &mut Vec<Notice>) {
     let alone: BTreeSet<usize> =
         comments.iter().filter(|comment| comment.is_alone).map(|comment| comment.span.line).collect();
     let below = below(&alone);
     for comment in comments {
         let Some((codes, rest)) = list(source, comment, notices) else { continue };
-        let line = below.get(&comment.span.line).filter(|_| comment.is_alone).copied();
         let Some(reason) = reason(rest) else {
             let message = "this comment ignores nothing, since it does not say why";
             let finding = Finding::warn(&common::IGNORE_WITHOUT_REASON, Pointer::root(), message)
@@ -169,8 +105,11 @@ fn read(comments: &[Comment], source: &Arc<Source>, ignores: &mut Vec<Ignore>, n
             let span = source.span(start, (start + name.len()).max(start + 1));
             match find(name, notices.len() < MAX_SUGGESTIONS) {
                 Ok(code) => {
-                    let (source, reason) = (Arc::clone(source), reason.to_owned());
-                    ignores.push(Ignore { source, code, reason, span, line, is_used: false });
+                    if let Some(below) = below.get(&comment.span.line) {
+                        let (reason, line) = (reason.to_owned(), comment.span.line);
+                        let comment = || IgnoreComment { reason, line };
+                        ignored.entry((Arc::as_ptr(source), *below, code.name)).or_insert_with(comment);
+                    }
                 }
                 Err(finding) => notices.push(Notice::new(source, span, *finding)),
             }
@@ -261,16 +200,6 @@ mod tests {
         let findings: Vec<&Finding> = checked.decided.iter().flat_map(Decided::findings).collect();
         assert_eq!(findings.iter().map(|finding| finding.severity).collect::<Vec<_>>(), [Severity::Note]);
         assert_eq!(checked.inputs.notices.len(), 0);
-    }
-
-    #[test]
-    fn reads_very_many_comments_above_nothing() {
-        let entry = |number| format!("  # memgate: ignore[arkonis/redis-required] known\n  a{number}: b\n");
-        let entries: String = (0..VERY_MANY).map(entry).collect();
-        let text = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata:\n{entries}");
-        let notices = applied(&text).inputs.notices;
-        assert!(notices.iter().all(|notice| *notice.finding.code == common::IGNORE_UNUSED));
-        assert_eq!(notices.len(), VERY_MANY);
     }
 
     #[test]

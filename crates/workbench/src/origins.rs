@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::rendered::Rendered;
-use memgate_manifest::comments::Comment;
 use memgate_manifest::source::Source;
 
 pub(crate) mod files;
@@ -20,8 +19,6 @@ pub struct Origins {
     pub(crate) rendered: BTreeMap<String, Arc<Rendered>>,
     /// The files in which findings about these objects stand.
     traced: Vec<Arc<Source>>,
-    /// The comments in patches that are in the text of a kustomization.
-    comments: Vec<(Arc<Source>, Vec<Comment>)>,
 }
 
 impl Origins {
@@ -29,7 +26,6 @@ impl Origins {
     pub(crate) fn extend(&mut self, others: Self) {
         self.rendered.extend(others.rendered);
         self.traced.extend(others.traced);
-        self.comments.extend(others.comments);
     }
 
     /// What a tool printed in which a document is.
@@ -48,22 +44,10 @@ impl Origins {
         self.deduplicate();
     }
 
-    /// Adds comments in patches that are in the text of a kustomization.
-    pub(crate) fn add_comments(&mut self, comments: impl Iterator<Item = (Arc<Source>, Vec<Comment>)>) {
-        self.comments.extend(comments);
-    }
-
-    /// Those, each kustomization once.
-    pub(crate) fn comments(&self) -> &[(Arc<Source>, Vec<Comment>)] {
-        &self.comments
-    }
-
     /// Leaves each file once.
     pub(crate) fn deduplicate(&mut self) {
         let mut seen = BTreeSet::new();
         self.traced.retain(|source| seen.insert(Arc::as_ptr(source)));
-        let mut seen = BTreeSet::new();
-        self.comments.retain(|(source, _)| seen.insert(Arc::as_ptr(source)));
     }
 
     /// The files in which findings about rendered objects stand, each once. They are none of the sources that were read.

@@ -63,7 +63,6 @@ pub(crate) fn trace(checked: &mut Checked, files: &mut Files) {
     let read: BTreeSet<*const Source> = inputs.sources.iter().map(Arc::as_ptr).collect();
     let others = files.sources().filter(|source| !read.contains(&Arc::as_ptr(source)));
     inputs.origins.add_traced(others.cloned());
-    inputs.origins.add_comments(files.comments());
 }
 
 /// Hides values of Secrets that were copied into other objects.

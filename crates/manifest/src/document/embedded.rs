@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Document, root_values, values};
-use crate::comments::{Comment, comments_in};
 use crate::error::{Error, SyntaxError};
 use crate::outline::{Part, PartForm, begins_with_marker};
 use crate::place::{DocumentPlace, Outlines, TextBlock};
@@ -88,11 +87,6 @@ impl Embedded {
             outlines.forget();
         }
         faults
-    }
-
-    /// The comments in the text, if one of them is to memgate.
-    pub fn comments(&self) -> Vec<Comment> {
-        self.parts.iter().flat_map(|part| comments_in(&self.source, part.bytes())).collect()
     }
 }
 

@@ -10,7 +10,6 @@ use crate::layout::shown;
 use crate::paths::without_dots;
 use crate::texts::file;
 use crate::unit::Unit;
-use memgate_manifest::comments::Comment;
 use memgate_manifest::document::embedded::Embedded;
 use memgate_manifest::document::{Document, objects, values};
 use memgate_manifest::mask;
@@ -115,15 +114,6 @@ impl Files {
     /// The texts of all files that were read.
     pub(crate) fn sources(&self) -> impl Iterator<Item = &Arc<Source>> {
         self.texts.values().flatten().map(|text| &text.source)
-    }
-
-    /// The comments in patches that are in kustomizations.
-    pub(crate) fn comments(&self) -> impl Iterator<Item = (Arc<Source>, Vec<Comment>)> {
-        let texts = self.texts.values().flatten().filter(|text| !text.patches.found.is_empty());
-        texts.map(|text| {
-            let all = text.patches.found.values().flat_map(Embedded::comments).collect();
-            (Arc::clone(&text.source), all)
-        })
     }
 
     fn read(&self, name: &str) -> Option<Arc<Source>> {
