@@ -10,7 +10,7 @@ use crate::rules::{change, nearest_code};
 use crate::suppress::{Identity, Spot, each, identify};
 use memgate_core::decide::codes;
 use memgate_manifest::comments::{ADDRESS, Comment, comments};
-use memgate_manifest::source::{Source, Span};
+use memgate_manifest::source::Source;
 use memgate_model::finding::{Code, Finding, Severity};
 use memgate_platforms::common;
 use memgate_primitives::plain_text::quoted_key;
