@@ -55,48 +55,6 @@ pub enum Error {
     Interrupted,
 }
 
-/// The shortest start of a commit's id that git writes.
-const MIN_ID_DIGITS: usize = 7;
-
-/// Says how to fetch a reference that is missing, so that the same check then finds it. A clone of one branch does not
-/// keep others unless the command names their place; a shallow clone also needs the history.
-fn advice(reference: &str, remotes: &[String], is_shallow: bool) -> String {
-    let (remote, branch, place) = split(reference, remotes);
-    let command = if is_shallow { "git fetch --unshallow" } else { "git fetch" };
-    let is_id = reference.len() >= MIN_ID_DIGITS && reference.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if remotes.is_empty() {
-        "this repository has no remote to fetch it from".to_owned()
-    } else if is_id {
-        format!("fetch it: {command} {remote} {branch}")
-    } else if !reference.contains(['~', '^', '@', ':', '{']) {
-        format!("fetch it: {command} {remote} {branch}:{place}")
-    } else if is_shallow {
-        history_advice(reference, remotes)
-    } else {
-        "give a branch or a commit that `git log` shows".to_owned()
-    }
-}
-
-/// Says how to fetch the history of a shallow clone, which has the reference.
-fn history_advice(reference: &str, remotes: &[String]) -> String {
-    format!("fetch its history: git fetch --unshallow {}", split(reference, remotes).0)
-}
-
-/// The remote of a reference, the branch there, and the name of the branch here.
-fn split<'r>(reference: &'r str, remotes: &'r [String]) -> (&'r str, &'r str, String) {
-    let short = ["refs/remotes/", "refs/heads/"].into_iter().find_map(|start| reference.strip_prefix(start));
-    let short = short.unwrap_or(reference);
-    match short.split_once('/') {
-        Some((remote, branch)) if remotes.iter().any(|known| known == remote) => {
-            (remote, branch, format!("refs/remotes/{short}"))
-        }
-        _ => {
-            let usual = remotes.iter().find(|remote| *remote == "origin").or_else(|| remotes.first());
-            (usual.map_or("origin", String::as_str), short, short.to_owned())
-        }
-    }
-}
-
 /// A branch and what it is compared with: the commit that the user named, and the one at which the branch began. The first
 /// one says by what the branch is judged, the second one what was there before it.
 #[derive(Debug)]
@@ -322,25 +280,6 @@ fn relative(root: &Path, working_directory: &Path, path: &str) -> Option<String>
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn says_what_to_fetch() {
-        let remotes = ["origin", "up"].map(str::to_owned);
-        for (reference, is_shallow, expected) in [
-            ("main", false, "fetch it: git fetch origin main:main"),
-            ("origin/a/1", false, "fetch it: git fetch origin a/1:refs/remotes/origin/a/1"),
-            ("up/main", true, "fetch it: git fetch --unshallow up main:refs/remotes/up/main"),
-            ("feature/x", true, "fetch it: git fetch --unshallow origin feature/x:feature/x"),
-            ("0a1b2c3", false, "fetch it: git fetch origin 0a1b2c3"),
-            ("up/main~3", true, "fetch its history: git fetch --unshallow up"),
-            ("refs/remotes/up/a", false, "fetch it: git fetch up a:refs/remotes/up/a"),
-            ("HEAD~3", false, "give a branch or a commit that `git log` shows"),
-        ] {
-            assert_eq!(advice(reference, &remotes, is_shallow), expected);
-        }
-        assert_eq!(advice("main", &["up".to_owned()], false), "fetch it: git fetch up main:main");
-        assert_eq!(advice("main", &[], false), "this repository has no remote to fetch it from");
-    }
 
     #[test]
     fn finds_paths_in_the_work_tree() {

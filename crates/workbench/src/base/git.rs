@@ -11,7 +11,7 @@ use std::time::Duration;
 use ignore::{DirEntry, WalkBuilder};
 use tempfile::tempfile;
 
-use crate::base::{Error, advice, history_advice};
+use crate::base::Error;
 use crate::paths::without_dots;
 use crate::program::{self, Failure, Limits, Stop};
 
@@ -20,6 +20,9 @@ const LINK_MODE: &str = "120000";
 
 /// How many files are in memory at a time.
 const READ_AT_ONCE: usize = 256;
+
+/// What a CI system has to be told, in error messages.
+const WHOLE: &str = "in a pipeline, check out with fetch-depth: 0";
 
 /// The step in error messages.
 const READ: &str = "read a file of the base";
@@ -96,13 +99,10 @@ impl Repository {
         let failed = |problem: String| Error::Reference { reference: reference.to_owned(), problem };
         let Some(found) = commit(reference, interrupt)? else {
             let remote = format!("origin/{reference}");
-            let advice = match commit(&remote, interrupt)? {
-                Some(_) => {
-                    return Err(failed(format!("there is no such branch here; did you mean {remote}?")));
-                }
-                None => advice(reference, &remotes(interrupt)?, self.is_shallow),
-            };
-            return Err(failed(format!("there is no such commit here; {advice}")));
+            return Err(failed(match commit(&remote, interrupt)? {
+                Some(_) => format!("there is no such branch here; did you mean {remote}?"),
+                None => format!("there is no such commit here; fetch it: git fetch origin {reference} ({WHOLE})"),
+            }));
         };
         let Some(head) = commit("HEAD", interrupt)? else {
             return Err(failed(
@@ -115,20 +115,12 @@ impl Repository {
         match output.status.code() {
             Some(0) => Ok([found, line(&output)]),
             Some(1) if self.is_shallow => {
-                let advice = history_advice(reference, &remotes(interrupt)?);
-                let cause = "in this shallow clone (a checkout with fetch-depth: 0 is whole)";
-                Err(failed(format!("{here} {cause}; {advice}")))
+                Err(failed(format!("{here} in this shallow clone; run git fetch --unshallow ({WHOLE})")))
             }
             Some(1) => Err(failed(here.to_owned())),
             _ => Err(Error::Git { step, message: message(&output) }),
         }
     }
-}
-
-/// The names of the repositories from which this one fetches.
-fn remotes(interrupt: &Stop) -> Result<Vec<String>, Error> {
-    let output = run("list the remotes", &mut git(&["remote"]), interrupt)?;
-    Ok(line(&output).lines().map(str::to_owned).collect())
 }
 
 /// The commit of a name, if there is one.
