@@ -15,15 +15,11 @@ use crate::workspace::{Root, name, path};
 use memgate_model::finding::Severity;
 use memgate_primitives::credential::masked_keys;
 use memgate_workbench::judge::Checked;
-use memgate_workbench::paths::PROJECT_FILE;
 use memgate_workbench::place::report;
 use memgate_workbench::report::{FileLocation, InputError, LocatedFinding, Related, page};
 
 /// The source of diagnostics, which editors show beside their code.
 const SOURCE: &str = "memgate";
-
-/// The most diagnostics of one file: more than a person reads, and few enough for any editor.
-pub(crate) const MAX_OF_FILE: usize = 500;
 
 /// The diagnostics of each open file, by its name. What could not be read elsewhere is reported in each of them, since
 /// they may be judged otherwise with it.
@@ -33,75 +29,35 @@ pub(crate) fn of_files(
     open: &[&Buffer],
 ) -> BTreeMap<String, Vec<Diagnostic>> {
     let report = report(checked);
-    let mut files: BTreeMap<String, OfFile> =
-        open.iter().map(|buffer| (name(root, &buffer.path), OfFile::default())).collect();
+    let mut files: BTreeMap<String, Vec<Diagnostic>> =
+        open.iter().map(|buffer| (name(root, &buffer.path), Vec::new())).collect();
     let mut places = Places::new(root);
     for error in &report.errors {
-        let own = error.file.and_then(|file| files.get_mut(file.trim_start_matches("./")));
-        match own {
-            Some(of_file) => of_file.add(|| of_error(error, &mut places)),
+        match error.file.and_then(|file| files.get_mut(file.trim_start_matches("./"))) {
+            Some(of_file) => of_file.push(of_error(error, &mut places)),
             None => {
-                for of_file in files.values_mut() {
-                    let message = format!("not everything was read: {}", error.line);
-                    of_file.add(|| plain(Range::default(), DiagnosticSeverity::ERROR, &message));
-                }
+                let message = format!("not everything was read: {}", error.line);
+                files.values_mut().for_each(|of_file| of_file.push(about_file(&message)));
             }
         }
     }
     for located in report.causes() {
         if let Some(of_file) = files.get_mut(located.location.file) {
-            of_file.add(|| of_finding(located, &mut places));
+            of_file.push(of_finding(located, &mut places));
         }
     }
-    files.into_iter().map(|(name, of_file)| (name, of_file.finish())).collect()
+    files
 }
 
-/// The diagnostics of one file, up to a limit.
-#[derive(Default)]
-struct OfFile {
-    diagnostics: Vec<Diagnostic>,
-    more: usize,
-}
-
-impl OfFile {
-    fn add(&mut self, make: impl FnOnce() -> Diagnostic) {
-        if self.diagnostics.len() < MAX_OF_FILE {
-            self.diagnostics.push(make());
-        } else {
-            self.more += 1;
-        }
-    }
-
-    fn finish(mut self) -> Vec<Diagnostic> {
-        if self.more > 0 {
-            let message = format!("{} more findings in this file; memgate check lists them", self.more);
-            self.diagnostics.push(plain(Range::default(), DiagnosticSeverity::WARNING, &message));
-        }
-        self.diagnostics
-    }
-}
-
-/// The same error for each open file, since none can be judged. In the file with the choices of the repository an error
-/// about that file has its own place.
+/// The same error for each open file, since none can be judged.
 pub(crate) fn not_judged(error: &str, root: &Root, open: &[&Buffer]) -> BTreeMap<String, Vec<Diagnostic>> {
-    let diagnostic = |buffer: &&Buffer| {
-        let name = name(root, &buffer.path);
-        let own = error.strip_prefix(&name).filter(|_| name.ends_with(PROJECT_FILE)).and_then(place_in_error);
-        let (range, message) = own.map_or_else(
-            || (Range::default(), format!("memgate does not judge this file: {error}")),
-            |(range, message)| (range, message.to_owned()),
-        );
-        (name, vec![plain(range, DiagnosticSeverity::ERROR, &message)])
-    };
-    open.iter().map(diagnostic).collect()
+    let diagnostic = about_file(&format!("memgate does not judge this file: {error}"));
+    open.iter().map(|buffer| (name(root, &buffer.path), vec![diagnostic.clone()])).collect()
 }
 
-/// The place and the message of `:3:1: message`.
-fn place_in_error(error: &str) -> Option<(Range, &str)> {
-    let mut parts = error.strip_prefix(':')?.splitn(3, ':');
-    let mut number = || parts.next()?.parse::<u32>().ok()?.checked_sub(1);
-    let place = Position::new(number()?, number()?);
-    Some((Range::new(place, place), parts.next()?.trim_start()))
+/// An error at the start of a file.
+fn about_file(message: &str) -> Diagnostic {
+    plain(Range::default(), DiagnosticSeverity::ERROR, message)
 }
 
 fn plain(range: Range, severity: DiagnosticSeverity, message: &str) -> Diagnostic {

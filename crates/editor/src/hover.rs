@@ -25,17 +25,11 @@ use memgate_workbench::place::report;
 use memgate_workbench::report::{LocatedFinding, page};
 use memgate_workbench::run::judged_without_ignored;
 
-/// The most characters of all: what a window shows without scrolling much.
-const MAX_CHARS: usize = 1_499;
-
 /// The most characters of a message, of advice and of a description.
 const MAX_PART: usize = 500;
 
 /// The most places, values and names in one list.
 const MAX_LISTED: usize = 10;
-
-/// The most pages.
-const MAX_PAGES: usize = 3;
 
 /// Everything about the place.
 ///
@@ -49,7 +43,7 @@ pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
         let place = &located.location;
         if place.file == file && question.touches(place.start, place.end) {
             card.add(&about_finding(located), (place.start, place.end));
-            card.add_page(page_of(located.finding));
+            card.pages.insert(page_of(located.finding));
         }
     }
     let field = field_at(question, &checked.inputs);
@@ -68,7 +62,7 @@ pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
 #[derive(Default)]
 struct Card {
     sections: Vec<String>,
-    pages: Vec<String>,
+    pages: BTreeSet<String>,
     /// The first and the last byte of what it is about.
     range: Option<(usize, usize)>,
 }
@@ -79,36 +73,13 @@ impl Card {
         self.sections.push(masked_keys(text).into_owned());
     }
 
-    fn add_page(&mut self, page: String) {
-        if self.pages.len() < MAX_PAGES && !self.pages.contains(&page) {
-            self.pages.push(page);
-        }
-    }
-
-    /// All of it, each section once, the pages last, up to the limit.
+    /// All of it, each section once, the pages last.
     fn text(&self) -> String {
-        const DIVIDER: &str = "\n\n---\n\n";
-        let pages = self.pages.join(" · ");
-        // The divider before the pages, and the number of what does not fit.
-        let room = MAX_CHARS.saturating_sub(pages.chars().count() + 2 * DIVIDER.len() + 40);
-        let (mut text, mut chars, mut left) = (String::new(), 0, 0);
         let mut seen = BTreeSet::new();
-        for section in self.sections.iter().filter(|section| seen.insert(section.as_str())) {
-            let length = section.chars().count() + DIVIDER.len();
-            if left > 0 || chars + length > room && chars > 0 {
-                left += 1;
-                continue;
-            }
-            if chars > 0 {
-                text += DIVIDER;
-            }
-            text.extend(section.chars().take(room));
-            chars += length;
-        }
-        if left > 0 {
-            let _infallible = write!(text, "{DIVIDER}… and {left} more");
-        }
-        if pages.is_empty() { text } else { text + "\n\n" + &pages }
+        let sections = self.sections.iter().map(String::as_str).filter(|section| seen.insert(*section));
+        let pages: Vec<&str> = self.pages.iter().map(String::as_str).collect();
+        let text = sections.collect::<Vec<_>>().join("\n\n---\n\n") + "\n\n" + &pages.join(" · ");
+        text.trim_end().to_owned()
     }
 }
 
@@ -211,24 +182,4 @@ fn type_of(schema: &Value) -> String {
         text = text + "; default " + &shown(default);
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_card_has_its_pages_last_and_ends_at_the_limit() {
-        for (sections, length) in [(1, 5_000), (9, 400), (50, 90), (2, 10)] {
-            let mut card = Card::default();
-            for number in 0..sections {
-                card.add(&format!("{number}{}", "\u{e4}".repeat(length)), (0, 1));
-            }
-            card.add_page("[ark/a](https://example.com)".to_owned());
-            let text = card.text();
-            assert!(text.chars().count() <= MAX_CHARS, "{}", text.chars().count());
-            assert!(text.ends_with("\n\n[ark/a](https://example.com)"), "{text}");
-            assert_eq!(text.contains("… and "), sections > 2, "{text}");
-        }
-    }
 }

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 use lsp_server::{ErrorCode, Message, Notification, Request, RequestId, Response, ResponseError};
-use lsp_types::{CodeActionKind, InitializeParams, TextDocumentSyncKind};
+use lsp_types::{CodeActionKind, TextDocumentSyncKind};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -101,17 +101,5 @@ pub(crate) fn abilities() -> Value {
             "workspace": {"workspaceFolders": {"supported": true, "changeNotifications": true}},
         },
         "serverInfo": {"name": "memgate", "version": env!("CARGO_PKG_VERSION")},
-    })
-}
-
-/// The parameters of `initialize`. A client of a later protocol may send what this library cannot read; then what every
-/// client has is read.
-pub(crate) fn initialize_params(params: &Value) -> InitializeParams {
-    serde_json::from_value(params.clone()).unwrap_or_else(|_| {
-        let field = |name: &str| params.get(name).cloned().unwrap_or_default();
-        InitializeParams {
-            workspace_folders: serde_json::from_value(field("workspaceFolders")).unwrap_or_default(),
-            ..InitializeParams::default()
-        }
     })
 }

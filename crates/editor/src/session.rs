@@ -19,7 +19,7 @@ use lsp_types::{
 use serde_json::Value;
 
 use crate::diagnostics::not_judged;
-use crate::protocol::{Client, abilities, error, initialize_params, json, read};
+use crate::protocol::{Client, abilities, error, json, read};
 use crate::state::{EditorState, read_notification};
 use crate::uri;
 use crate::workspace::{Planner, name};
@@ -27,9 +27,6 @@ use crate::workspace::{Planner, name};
 /// The pause of the author after which files are judged. Shorter than most pauses between words, and longer than those
 /// between keys.
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// The time after which files are judged although the author does not pause.
-const MAX_DELAY: Duration = Duration::from_secs(1);
 
 /// Serves an editor. Returns whether it ended the session as the protocol wants, with `shutdown` before `exit`.
 ///
@@ -45,8 +42,7 @@ pub fn serve(
         state: EditorState::new(planner),
         watches: false,
         phase: Phase::New,
-        changed: None,
-        took: Duration::ZERO,
+        due: None,
         published: BTreeMap::new(),
     };
     session.run(&read(input))
@@ -60,23 +56,14 @@ enum Phase {
     ShutDown,
 }
 
-/// A change that was not judged yet.
-#[derive(Debug, Clone, Copy)]
-struct Changed {
-    first: Instant,
-    /// When the files are judged.
-    due: Instant,
-}
-
 struct Session<'p, W> {
     client: Client<W>,
     state: EditorState<'p>,
     /// Whether the client can watch files.
     watches: bool,
     phase: Phase,
-    changed: Option<Changed>,
-    /// How long the last judgement took. In a large repository the author has to pause as long.
-    took: Duration,
+    /// When what has changed is judged.
+    due: Option<Instant>,
     /// The diagnostics that the client shows, with the version of their file.
     published: BTreeMap<String, (Uri, i32, Vec<Diagnostic>)>,
 }
@@ -96,16 +83,13 @@ impl<W: Write> Session<'_, W> {
                 Err(RecvTimeoutError::Timeout) => self.publish()?,
                 Err(RecvTimeoutError::Disconnected) => return Ok(false),
             }
-            if self.changed.is_some_and(|changed| changed.first.elapsed() > MAX_DELAY.max(self.took * 2)) {
-                self.publish()?;
-            }
         }
     }
 
     /// The next message, or the time to judge what has changed.
     fn wait(&self, incoming: &Receiver<Option<Message>>) -> Result<Option<Message>, RecvTimeoutError> {
-        match self.changed {
-            Some(changed) => incoming.recv_timeout(changed.due.saturating_duration_since(Instant::now())),
+        match self.due {
+            Some(due) => incoming.recv_timeout(due.saturating_duration_since(Instant::now())),
             None => incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
         }
     }
@@ -138,7 +122,7 @@ impl<W: Write> Session<'_, W> {
     }
 
     fn initialize(&mut self, params: &Value) -> Value {
-        let params = initialize_params(params);
+        let params = serde_json::from_value(params.clone()).unwrap_or_default();
         #[expect(deprecated, reason = "older clients send nothing else")]
         let InitializeParams { capabilities, workspace_folders, root_uri, .. } = params;
         let workspace = capabilities.workspace.unwrap_or_default();
@@ -189,9 +173,7 @@ impl<W: Write> Session<'_, W> {
             _ => false,
         };
         if has_changed {
-            let now = Instant::now();
-            let first = self.changed.map_or(now, |changed| changed.first);
-            self.changed = Some(Changed { first, due: now + PAUSE.max(self.took) });
+            self.due = Some(Instant::now() + PAUSE);
         }
         Ok(())
     }
@@ -216,8 +198,7 @@ impl<W: Write> Session<'_, W> {
 
     /// Judges the open files, and publishes what has changed. Files that were closed lose their diagnostics.
     fn publish(&mut self) -> io::Result<()> {
-        self.changed = None;
-        let start = Instant::now();
+        self.due = None;
         let mut now = BTreeMap::new();
         let roots = self.state.workspace.by_root(&self.state.buffers);
         for (root, open) in &roots {
@@ -241,7 +222,6 @@ impl<W: Write> Session<'_, W> {
             self.client.notify::<notification::PublishDiagnostics>(&params)?;
         }
         self.published = now;
-        self.took = start.elapsed();
         Ok(())
     }
 }

@@ -201,12 +201,10 @@ export const a_file_beyond_the_limit_is_reported_and_the_others_are_judged = () 
         await expectToWork(editor);
     }, { arguments: ['--max-file-size', '1Mi'] });
 
-export const a_file_of_many_findings_is_marked_up_to_a_limit = () =>
+export const a_file_of_many_findings_is_marked = () =>
     session({}, async (editor) => {
         await editor.open('many.yaml', Array.from({ length: 3_000 }, (_, number) => memory(`m-${number}`, 'backend: rediss')).join('---\n'));
-        await editor.until(() => editor.marks('many.yaml').length > 100, () => 'many marks');
-        assert.equal(editor.marks('many.yaml').length, 501);
-        assert.match(editor.marks('many.yaml').at(-1).message, /^2500 more findings in this file/);
+        await editor.until(() => editor.marks('many.yaml').length === 3_000, () => 'many marks');
         await editor.actions('many.yaml', editor.rangeAt(editor.document('many.yaml'), 0, editor.text('many.yaml').length));
     });
 
