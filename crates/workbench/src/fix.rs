@@ -103,7 +103,7 @@ pub fn diffs(fixed: &FixedTexts) -> io::Result<Vec<u8>> {
         let documents: Vec<_> = values(&after, &mut Vec::new()).into_iter().map(Arc::new).collect();
         let _is_masked = TextPatches::read(&after, &documents);
         let (before, after) = (mask::shown(source), mask::shown(&after));
-        diff::write(&FileDiff { name, before, after, removed: &[], origins: &[] }, &mut bytes)?;
+        diff::write(&FileDiff { name, before, after, origins: &[] }, &mut bytes)?;
     }
     Ok(bytes)
 }

@@ -91,23 +91,18 @@ impl RewrittenFile<'_> {
     /// # Errors
     /// When the output cannot be written.
     pub fn write_diff(&self, out: &mut Vec<u8>) -> io::Result<()> {
-        let removed = self.line_origins(self.source, removed_lines);
         let new = Arc::new(Source::new(self.source.name(), &self.new.text));
-        let origins = self.line_origins(&new, lines_of_object);
+        let origins = self.line_origins(&new);
         // No program that applies a diff shall take the lines of a rendered text for those of a file.
         let rendered = self.rendered_from.as_ref().map(|file| format!("{file} (rendered)"));
         let name = rendered.as_deref().unwrap_or_else(|| self.source.name());
         let (before, after) = (self.source.text(), self.new.text.as_str());
-        diff::write(&FileDiff { name, before, after, removed: &removed, origins: &origins }, out)
+        diff::write(&FileDiff { name, before, after, origins: &origins }, out)
     }
 
-    /// The lines of a text that the edits wrote or removed, by number (from 1), with their origins. Sorted; a line has
-    /// several entries if several edits touch it.
-    fn line_origins(
-        &self,
-        text: &Arc<Source>,
-        of_object: fn(&Document, &Pointer, Vec<Edit>) -> LineOrigins,
-    ) -> LineOrigins {
+    /// The lines of the new text that the edits wrote, by number (from 1), with their origins. Sorted; a line has several
+    /// entries if several edits touch it.
+    fn line_origins(&self, text: &Arc<Source>) -> LineOrigins {
         let documents = values(text, &mut Vec::new());
         let documents: BTreeMap<usize, &Document> =
             documents.iter().map(|it| (it.place().index(), it)).collect();
@@ -115,22 +110,12 @@ impl RewrittenFile<'_> {
         for (object, edits) in &self.changes {
             if let Some(document) = documents.get(&object.place.index()) {
                 let edits = object.edits_in_document(edits);
-                origins.extend(of_object(document, &object.place.prefix(), edits));
+                origins.extend(lines_of_object(document, &object.place.prefix(), edits));
             }
         }
         origins.sort_by_key(|(line, _)| *line);
         origins
     }
-}
-
-/// The lines of what edits remove from one object, whose pointer in the document is `prefix`. No edit before them moves it.
-fn removed_lines(document: &Document, prefix: &Pointer, edits: Vec<Edit>) -> LineOrigins {
-    let removing = edits.into_iter().filter(|edit| edit.op == Op::Remove);
-    let lines = removing.flat_map(|Edit { pointer, origins, .. }| {
-        let lines = lines_at(document, &prefix.join(&pointer)).into_iter().flatten();
-        lines.flat_map(move |line| origins.clone().into_iter().map(move |origin| (line, origin)))
-    });
-    lines.collect()
 }
 
 /// The lines of a place in a document; `None` if it is not there.

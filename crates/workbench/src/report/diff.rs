@@ -1,4 +1,4 @@
-//! The change of one file as a unified diff with the origins of the lines that edits added or removed.
+//! The change of one file as a unified diff with the origins of the lines that edits added.
 //!
 //! An origin is a YAML comment behind the first line of a block that has it; a line without one has that above it. The
 //! new file does not have these comments.
@@ -38,8 +38,6 @@ pub struct FileDiff<'a> {
     pub before: &'a str,
     /// The new text.
     pub after: &'a str,
-    /// The origins of lines of the old text that were removed, sorted by line (from 1).
-    pub removed: &'a [(usize, Origin)],
     /// The origins of lines of the new text, sorted by line (from 1); a line has several if several edits touch
     /// it.
     pub origins: &'a [(usize, Origin)],
@@ -83,7 +81,7 @@ struct DiffLine<'d> {
     text: &'d str,
     /// Whether the line ends as on Windows.
     has_carriage_return: bool,
-    /// The origin of a line that an edit added or removed; empty for others, and where the line above has the same.
+    /// The origin of a line that an edit added; empty for others, and where the line above has the same.
     origin: String,
     has_newline: bool,
 }
@@ -96,11 +94,7 @@ fn lines<'d>(
 ) -> Vec<DiffLine<'d>> {
     let changes = group.iter().flat_map(|op| op.iter_changes(before, after));
     let line = |change: similar::Change<&'d str>| {
-        let (index, origins) = match change.tag() {
-            ChangeTag::Equal => (None, file.origins),
-            ChangeTag::Delete => (change.old_index(), file.removed),
-            ChangeTag::Insert => (change.new_index(), file.origins),
-        };
+        let added = change.new_index().filter(|_| change.tag() == ChangeTag::Insert);
         let value = change.value();
         let whole = value.strip_suffix('\n');
         let text = whole.unwrap_or(value);
@@ -108,7 +102,7 @@ fn lines<'d>(
             tag: change.tag(),
             text: text.trim_end_matches('\r'),
             has_carriage_return: text.ends_with('\r'),
-            origin: index.map(|index| origin(index + 1, origins)).unwrap_or_default(),
+            origin: added.map(|index| origin(index + 1, file.origins)).unwrap_or_default(),
             has_newline: whole.is_some(),
         }
     };
