@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use crate::error::SyntaxError;
-use crate::outline::Part;
+use crate::outline::TextPart;
 use crate::source::Source;
 
 /// The first such place in a part that is not JSON. No quotes and no comment make an exception: kubectl folds these
 /// characters in quotes, and in a comment what follows one is content to it.
-pub(super) fn read_otherwise(source: &Arc<Source>, part: Part) -> Option<SyntaxError> {
+pub(super) fn read_otherwise(source: &Arc<Source>, part: TextPart) -> Option<SyntaxError> {
     let text = source.text().get(part.bytes())?;
     let is_first = part.start() == 0;
     let odd = text.char_indices().find(|&(at, character)| match character {
@@ -56,7 +56,7 @@ fn beside_a_marker(text: &str, is_first: bool) -> Option<(usize, char)> {
 }
 
 /// The first control character, which neither YAML nor JSON allows; YAML parsers take NUL for the end of the text.
-pub(super) fn control_character(source: &Arc<Source>, part: Part) -> Option<SyntaxError> {
+pub(super) fn control_character(source: &Arc<Source>, part: TextPart) -> Option<SyntaxError> {
     let control = |byte: u8| byte < b' ' && !matches!(byte, b'\n' | b'\r' | b'\t');
     let bytes = source.text().as_bytes().get(part.bytes())?;
     let at = part.start() + bytes.iter().copied().position(control)?;

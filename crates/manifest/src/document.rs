@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::error::{Error, SyntaxError};
-use crate::outline::{Form, NodeId, NodeKind, Outline, Part, PartForm};
+use crate::outline::{Form, NodeId, NodeKind, Outline, TextPart, TextPartForm};
 use crate::place::{DocumentPlace, Outlines};
 use crate::source::{Location, Source, Span};
 use crate::value::ValueReader;
@@ -105,7 +105,7 @@ pub fn each_value(source: &Arc<Source>) -> impl Iterator<Item = Result<Document,
 
 /// The outline of a whole source, and the value of each of its documents, the empty ones included.
 pub(super) fn read_whole(source: &Arc<Source>) -> (Arc<Outline>, Vec<RootValue>) {
-    let outline = Outlines::new(source).read(Part::whole(source), 0);
+    let outline = Outlines::new(source).read(TextPart::whole(source), 0);
     let values = root_values(source, &outline, &mut 0);
     (outline, values)
 }
@@ -128,7 +128,7 @@ fn root_values(source: &Arc<Source>, outline: &Outline, repeated: &mut usize) ->
 /// Reads a source part by part, so that the values of only one part are in memory.
 struct PartReader {
     outlines: Arc<Outlines>,
-    parts: std::vec::IntoIter<Part>,
+    parts: std::vec::IntoIter<TextPart>,
     /// Whether the items of a List of JSON come one by one.
     splits_lists: bool,
     /// The List whose items come next, with the pointer to them and the number of the next one.
@@ -148,7 +148,7 @@ impl PartReader {
     }
 
     /// The document of a part of JSON, as the one of this number.
-    fn of_json(&self, part: Part, index: usize) -> Option<Document> {
+    fn of_json(&self, part: TextPart, index: usize) -> Option<Document> {
         let outline = self.outlines.read(part, 0);
         let (root, value) = root_values(&self.outlines.source, &outline, &mut 0).pop()?.ok()?;
         let place = DocumentPlace::new(&self.outlines, part, &outline, root, index).into();
@@ -156,7 +156,7 @@ impl PartReader {
     }
 
     /// Reads an item of the List before it; nothing if that was read as a whole.
-    fn item(&mut self, part: Part) -> Option<Document> {
+    fn item(&mut self, part: TextPart) -> Option<Document> {
         let (list, pointer, number) = self.list.as_ref()?;
         let Document { place, mut value } = self.of_json(part, list.place.index())?;
         fill_type_meta(&mut value, list.api_version(), list.kind());
@@ -178,11 +178,11 @@ impl Iterator for PartReader {
             self.outlines.forget();
             return None;
         };
-        if part.form == PartForm::JsonItem {
+        if part.form == TextPartForm::JsonItem {
             return Some(self.item(part).into_iter().map(Ok).collect());
         }
         self.list = None;
-        if part.form == PartForm::JsonHead {
+        if part.form == TextPartForm::JsonHead {
             let list = self.of_json(part, self.index).filter(|head| self.splits_lists && is_list(head));
             if let Some(list) = list {
                 self.index += 1;
@@ -190,7 +190,7 @@ impl Iterator for PartReader {
                 self.list = Some((list, pointer, 0));
                 return Some(Vec::new());
             }
-            part = Part::new(part.start(), part.bytes().end, PartForm::Json);
+            part = TextPart::new(part.start(), part.bytes().end, TextPartForm::Json);
         }
         let outline = self.outlines.read(part, self.errors);
         let errors = outline.roots.iter().filter(|root| root.is_err()).count();

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::dialect::control_character;
 use crate::error::SyntaxError;
 use crate::outline::{
-    Form, MAX_DEPTH, Node, NodeId, NodeKind, Outline, Part, PartForm, ScalarText, Style, Tag,
+    Form, MAX_DEPTH, Node, NodeId, NodeKind, Outline, ScalarText, Style, Tag, TextPart, TextPartForm,
 };
 use crate::source::Source;
 
@@ -23,15 +23,15 @@ pub(super) fn looks_like(source: &Source) -> bool {
 const LARGE_TEXT: usize = 1 << 20;
 
 /// Parses a part. The first byte that is not JSON is an error of the whole source.
-pub(super) fn read(source: &Arc<Source>, part: Part) -> Result<Outline, Box<SyntaxError>> {
+pub(super) fn read(source: &Arc<Source>, part: TextPart) -> Result<Outline, Box<SyntaxError>> {
     let mut reader = JsonReader::new(source, part);
-    if part.form == PartForm::JsonHead {
+    if part.form == TextPartForm::JsonHead {
         reader.items = Items::EndAt(part.bytes().end);
     }
     while reader.at < reader.text.len() {
         let root = reader.value(0)?;
         reader.outline.roots.push(Ok(root));
-        if part.form != PartForm::Text {
+        if part.form != TextPartForm::Text {
             break;
         }
         reader.skip_blanks();
@@ -42,8 +42,8 @@ pub(super) fn read(source: &Arc<Source>, part: Part) -> Result<Outline, Box<Synt
 /// The parts of a large text: each value is one, and of an object with a list `items` without words also each item, so that
 /// a List takes the memory of its largest item. `None` for a text that has an error, or a key twice in one object: it is read
 /// as a whole, which says so.
-pub(super) fn parts(source: &Arc<Source>) -> Option<Vec<Part>> {
-    let whole = Part::whole(source);
+pub(super) fn parts(source: &Arc<Source>) -> Option<Vec<TextPart>> {
+    let whole = TextPart::whole(source);
     if source.text().len() < LARGE_TEXT || control_character(source, whole).is_some() {
         return None;
     }
@@ -57,9 +57,9 @@ pub(super) fn parts(source: &Arc<Source>) -> Option<Vec<Part>> {
         }
         let Items::Listed(items, end) = std::mem::take(&mut reader.items) else { return None };
         parts.push(if items.is_empty() {
-            Part::new(start, reader.at, PartForm::Json)
+            TextPart::new(start, reader.at, TextPartForm::Json)
         } else {
-            Part::new(start, end, PartForm::JsonHead)
+            TextPart::new(start, end, TextPartForm::JsonHead)
         });
         parts.extend(items);
         reader.skip_blanks();
@@ -84,12 +84,12 @@ enum Items {
     /// It ends at this byte, and is not read.
     EndAt(usize),
     /// Its items are read, and only their parts kept, with the byte at which it ends.
-    Listed(Vec<Part>, usize),
+    Listed(Vec<TextPart>, usize),
 }
 
 impl<'s> JsonReader<'s> {
     /// A reader at the first value of a part.
-    fn new(source: &'s Arc<Source>, part: Part) -> Self {
+    fn new(source: &'s Arc<Source>, part: TextPart) -> Self {
         let (text, items) = (source.text(), Items::Read);
         let mut reader = Self { source, text, at: part.start(), outline: Outline::default(), items };
         if reader.at == 0 && text.starts_with('\u{feff}') {
@@ -155,7 +155,7 @@ impl<'s> JsonReader<'s> {
                 if self.outline.drop_from(number, self.text) {
                     return Err(self.error(start, "a key is given twice"));
                 }
-                items.push(Part::new(start, self.at, PartForm::JsonItem));
+                items.push(TextPart::new(start, self.at, TextPartForm::JsonItem));
             }
             // Words of a list can belong together, such as a flag and its value, which is masked.
             items.truncate(if has_words { 0 } else { items.len() });

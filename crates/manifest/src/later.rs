@@ -284,7 +284,7 @@ impl Marks {
         let mut search = Search { found: Vec::new(), marks: self, is_flux: false, room: ROOM, count: 0 };
         search.below(value, Path::Root, 0);
         let mut later = Later::default();
-        search.found.into_iter().for_each(|Found { pointer, is_key }| {
+        search.found.into_iter().for_each(|FoundLater { pointer, is_key }| {
             later.add_unknown(pointer, is_key, false);
         });
         later.unknown
@@ -451,7 +451,7 @@ impl Document {
         let mut later = Later { marks, ..Later::default() };
         let mut filling = Filling { given, marks, is_flux, room };
         let more = search.count - search.found.len();
-        for Found { pointer, is_key } in search.found {
+        for FoundLater { pointer, is_key } in search.found {
             let value = self.value().pointer(pointer.as_str()).filter(|_| !is_key);
             match value.and_then(|value| filling.value(value)) {
                 Some(value) => {
@@ -527,14 +527,14 @@ fn offset_in(text: &str, part: &str) -> usize {
 }
 
 /// A scalar, or a key, that a later step fills in.
-struct Found {
+struct FoundLater {
     pointer: Pointer,
     is_key: bool,
 }
 
 /// The search for such scalars.
 struct Search {
-    found: Vec<Found>,
+    found: Vec<FoundLater>,
     marks: Marks,
     is_flux: bool,
     /// How many bytes of pointers may still be kept.
@@ -547,7 +547,7 @@ impl Search {
         self.count += 1;
         if let Some(room) = self.room.checked_sub(length) {
             self.room = room;
-            self.found.push(Found { pointer: path.pointer(), is_key });
+            self.found.push(FoundLater { pointer: path.pointer(), is_key });
         }
     }
 

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::document::Document;
 use crate::document::embedded::Embedded;
 use crate::later::{is_marked, with_word};
-use crate::outline::{Node, NodeId, NodeKind, Outline, Part, ScalarText, Style};
+use crate::outline::{Node, NodeId, NodeKind, Outline, ScalarText, Style, TextPart};
 use crate::place::{DocumentPlace, Outlines};
 use crate::scalar::{Scalar, plain};
 use crate::source::Source;
@@ -71,7 +71,7 @@ fn mask(outlines: &Outlines) -> Option<String> {
 }
 
 /// The credentials that fields around them show.
-fn spans_of_parts(outlines: &Outlines, parts: &[Part]) -> Vec<Range<usize>> {
+fn spans_of_parts(outlines: &Outlines, parts: &[TextPart]) -> Vec<Range<usize>> {
     let (text, mut spans) = (outlines.source.text(), Vec::new());
     let (mut unread, mut has_error) = (Vec::<Range<usize>>::new(), false);
     for part in parts.iter().copied() {

@@ -21,16 +21,16 @@ pub(super) const MAX_DEPTH: usize = 100;
 
 /// A stretch of a source that is parsed by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct TextPart {
     start: u32,
     end: u32,
     /// How it is parsed.
-    pub(super) form: PartForm,
+    pub(super) form: TextPartForm,
 }
 
 /// How a part is parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PartForm {
+pub(super) enum TextPartForm {
     /// As YAML, or as JSON if it is a whole source that looks like JSON.
     Text,
     /// As the value of JSON that begins here.
@@ -142,17 +142,17 @@ static EMPTY_NODE: Node =
 /// A line that begins with `---` ends whatever is open before it, also a text in quotes or a block, so the parts are
 /// found without parsing. YAML with directives stays in one part, since a directive belongs to the document behind it.
 /// JSON is one part: none of its lines begins with `---`.
-pub(super) fn parts(source: &Source) -> Vec<Part> {
+pub(super) fn parts(source: &Source) -> Vec<TextPart> {
     let text = source.text();
     if has_directive(text) {
-        return vec![Part::whole(source)];
+        return vec![TextPart::whole(source)];
     }
     let begins = text.match_indices("\n---").map(|(at, _)| at + 1);
     let begins = begins.filter(|at| text.get(*at..).is_some_and(|rest| begins_with_marker(rest, "---")));
     let mut parts = Vec::new();
     let mut start = 0;
     for begin in begins.chain([text.len()]) {
-        parts.push(Part::new(start, begin, PartForm::Text));
+        parts.push(TextPart::new(start, begin, TextPartForm::Text));
         start = begin;
     }
     parts
@@ -169,14 +169,14 @@ fn has_directive(text: &str) -> bool {
     text.trim_start_matches('\u{feff}').starts_with('%') || text.contains("\n%") || text.contains("\r%")
 }
 
-impl Part {
+impl TextPart {
     /// All of a source.
     pub(super) fn whole(source: &Source) -> Self {
-        Self::new(0, source.text().len(), PartForm::Text)
+        Self::new(0, source.text().len(), TextPartForm::Text)
     }
 
     /// The part from a byte to before another one.
-    pub(super) fn new(start: usize, end: usize, form: PartForm) -> Self {
+    pub(super) fn new(start: usize, end: usize, form: TextPartForm) -> Self {
         Self { start: offset(start), end: offset(end), form }
     }
 

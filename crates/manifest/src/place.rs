@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::dialect::{control_character, read_otherwise};
-use crate::outline::{NodeId, NodeKind, Outline, Part, PartForm, parts};
+use crate::outline::{NodeId, NodeKind, Outline, TextPart, TextPartForm, parts};
 use crate::source::{Location, Source, Span, offset};
 use crate::value::{is_merge, key_name};
 use crate::{json, yaml};
@@ -18,7 +18,7 @@ use memgate_primitives::pointer::Pointer;
 #[derive(Debug, Clone)]
 pub struct DocumentPlace {
     outlines: Arc<Outlines>,
-    part: Part,
+    part: TextPart,
     /// The object in the outline of the part.
     node: NodeId,
     index: u32,
@@ -44,7 +44,7 @@ impl DocumentPlace {
     /// The place of a whole document, in a part with this outline.
     pub(super) fn new(
         outlines: &Arc<Outlines>,
-        part: Part,
+        part: TextPart,
         outline: &Outline,
         node: NodeId,
         index: usize,
@@ -179,7 +179,7 @@ pub(super) struct Outlines {
     pub(super) source: Arc<Source>,
     /// Whether the source looks like JSON. Kept, since finding it out reads all blanks before the first character.
     is_json: bool,
-    last: Mutex<Option<(Part, Arc<Outline>)>>,
+    last: Mutex<Option<(TextPart, Arc<Outline>)>>,
 }
 
 impl Outlines {
@@ -190,20 +190,20 @@ impl Outlines {
     }
 
     /// The parts of the source.
-    pub(super) fn parts(&self) -> Vec<Part> {
+    pub(super) fn parts(&self) -> Vec<TextPart> {
         let of_json = if self.is_json { json::parts(&self.source) } else { None };
         of_json.unwrap_or_else(|| parts(&self.source))
     }
 
     /// Parses a part. `errors` is the number of errors in the parts before it.
-    pub(super) fn read(&self, part: Part, errors: usize) -> Arc<Outline> {
+    pub(super) fn read(&self, part: TextPart, errors: usize) -> Arc<Outline> {
         let outline = Arc::new(self.parse(part, errors));
         *self.last() = Some((part, Arc::clone(&outline)));
         outline
     }
 
     /// The outline of a part, which is parsed again if another part was parsed since.
-    pub(super) fn outline(&self, part: Part) -> Arc<Outline> {
+    pub(super) fn outline(&self, part: TextPart) -> Arc<Outline> {
         let kept =
             self.last().as_ref().filter(|(last, _)| *last == part).map(|(_, outline)| Arc::clone(outline));
         kept.unwrap_or_else(|| self.read(part, 0))
@@ -214,12 +214,12 @@ impl Outlines {
         *self.last() = None;
     }
 
-    fn parse(&self, part: Part, errors: usize) -> Outline {
+    fn parse(&self, part: TextPart, errors: usize) -> Outline {
         let source = &self.source;
         if let Some(error) = control_character(source, part) {
             return Outline::of_error(error);
         }
-        if (part.form != PartForm::Text || self.is_json && part == Part::whole(source))
+        if (part.form != TextPartForm::Text || self.is_json && part == TextPart::whole(source))
             && let Ok(outline) = json::read(source, part)
         {
             return outline;
@@ -232,7 +232,7 @@ impl Outlines {
         if self.is_json
             && errors == 0
             && let Some(Err(yaml_error)) = outline.roots.iter_mut().find(|root| root.is_err())
-            && let Err(json_error) = json::read(source, Part::whole(source))
+            && let Err(json_error) = json::read(source, TextPart::whole(source))
             && (json_error.span.start >= yaml_error.span.start
                 || Path::new(source.name()).extension().is_some_and(|it| it == "json"))
         {
@@ -241,7 +241,7 @@ impl Outlines {
         outline
     }
 
-    fn last(&self) -> MutexGuard<'_, Option<(Part, Arc<Outline>)>> {
+    fn last(&self) -> MutexGuard<'_, Option<(TextPart, Arc<Outline>)>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

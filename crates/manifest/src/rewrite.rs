@@ -10,7 +10,6 @@
 
 mod block;
 mod emit;
-mod flow;
 mod splicer;
 
 use std::collections::{BTreeMap, BTreeSet};

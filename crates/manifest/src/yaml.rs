@@ -10,14 +10,14 @@ use granit_parser::{
 };
 
 use crate::error::SyntaxError;
-use crate::outline::{Form, MAX_DEPTH, Node, NodeId, NodeKind, Outline, Part, ScalarText, Style, Tag};
+use crate::outline::{Form, MAX_DEPTH, Node, NodeId, NodeKind, Outline, ScalarText, Style, Tag, TextPart};
 use crate::source::Source;
 
 /// How many errors of one source are reported. A text with more is hardly a manifest.
 pub(super) const MAX_ERRORS: usize = 20;
 
 /// Parses a part of a source. An error ends its document; parsing goes on behind the next `---`.
-pub(super) fn read(source: &Arc<Source>, part: Part) -> Outline {
+pub(super) fn read(source: &Arc<Source>, part: TextPart) -> Outline {
     let mut builder = OutlineBuilder::new(source, part);
     builder.run();
     builder.outline
@@ -53,7 +53,7 @@ pub(super) fn comments(text: &str) -> Vec<(usize, usize)> {
 struct OutlineBuilder<'s> {
     source: &'s Arc<Source>,
     /// The parser counts bytes from the start of the part, an outline from the start of the source.
-    part: Part,
+    part: TextPart,
     outline: Outline,
     errors: usize,
     open: Vec<OpenCollection>,
@@ -73,7 +73,7 @@ struct OpenCollection {
 }
 
 impl<'s> OutlineBuilder<'s> {
-    fn new(source: &'s Arc<Source>, part: Part) -> Self {
+    fn new(source: &'s Arc<Source>, part: TextPart) -> Self {
         Self {
             source,
             part,
@@ -331,7 +331,7 @@ fn block_header(text: &str, from: usize) -> Option<usize> {
 }
 
 /// The error of the parser about a part, with a message of our own. `cursor` is the byte behind the last event.
-fn explain(source: &Arc<Source>, part: Part, cursor: usize, scan_error: &ScanError) -> SyntaxError {
+fn explain(source: &Arc<Source>, part: TextPart, cursor: usize, scan_error: &ScanError) -> SyntaxError {
     let text = source.text();
     let at = (part.start() + scan_error.marker().byte_offset().unwrap_or_default()).min(text.len());
     let error = SyntaxError::new(source, source.span(at, at + 1), scan_error.info());

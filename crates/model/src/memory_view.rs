@@ -15,7 +15,7 @@ pub use self::element::Element;
 pub use self::endpoint::{
     ENCRYPTED_SCHEMES, ENDPOINTS, EndpointSource, EndpointView, HostView, below_endpoint,
 };
-pub use self::paths::{Holds, Part, USERS, ViewPath, ViewValue};
+pub use self::paths::{Holds, USERS, ViewPart, ViewPath, ViewValue};
 pub use self::rows::{Origin, Remark, Row};
 
 use std::collections::BTreeMap;

@@ -22,18 +22,8 @@ use memgate_primitives::pointer::Pointer;
 #[derive(Debug, Clone, Default)]
 pub struct Policies {
     by_name: BTreeMap<String, Arc<Policy>>,
-    /// The policies that may have findings about pods: few policies, and every decision about a pod asks for them.
-    of_pods: BTreeMap<String, Arc<Policy>>,
-    /// The same for platforms whose memory has values from objects that no apiserver sends.
-    of_pods_with_unseen: BTreeMap<String, Arc<Policy>>,
-    /// The names of those that judge referrers by the memory that they use.
-    of_referrers: BTreeSet<String>,
-    /// The names of those that read how many agents use a memory, which is seldom counted.
-    of_users: BTreeSet<String>,
-    /// The names of those that ask which fields the author of an object wrote.
-    of_written: BTreeSet<String>,
-    /// The names of those that read annotations of pods.
-    of_annotations: BTreeSet<String>,
+    /// Those about which every decision asks, so that it does not go through all policies.
+    groups: BTreeMap<Group, BTreeMap<String, Arc<Policy>>>,
     exemptions: BTreeMap<(String, String), Arc<Exemption>>,
     /// The exemptions of each policy, by its name.
     by_policy: BTreeMap<String, Vec<Arc<Exemption>>>,
@@ -44,25 +34,8 @@ impl Policies {
     pub fn insert(&mut self, policy: impl Into<Arc<Policy>>) {
         let policy = policy.into();
         self.remove(&policy.name);
-        if policy.rules.iter().any(|rule| rule.paths().contains(&USERS)) {
-            self.of_users.insert(policy.name.clone());
-        }
-        if policy.rules.iter().any(Rule::reads_written) {
-            self.of_written.insert(policy.name.clone());
-        }
-        // Conditions are about the pod also where a rule is about its memory.
-        let is_of_pods = |rule: &&Rule| rule.roles.contains(&Role::Pod) || rule.when.is_some();
-        if policy.rules.iter().filter(is_of_pods).any(Rule::reads_annotations) {
-            self.of_annotations.insert(policy.name.clone());
-        }
-        if policy.rules.iter().any(|rule| rule.by_sources.contains(&Role::Referrer)) {
-            self.of_referrers.insert(policy.name.clone());
-        }
-        if policy.judges_pods() {
-            self.of_pods.insert(policy.name.clone(), Arc::clone(&policy));
-        }
-        if policy.judges_pods() || policy.rules.iter().any(|rule| rule.own.contains(&Role::Memory)) {
-            self.of_pods_with_unseen.insert(policy.name.clone(), Arc::clone(&policy));
+        for group in Group::ALL.into_iter().filter(|group| group.has(&policy)) {
+            self.groups.entry(group).or_default().insert(policy.name.clone(), Arc::clone(&policy));
         }
         self.by_name.insert(policy.name.clone(), policy);
     }
@@ -70,12 +43,7 @@ impl Policies {
     /// Removes all policies.
     pub fn clear(&mut self) {
         self.by_name.clear();
-        self.of_pods.clear();
-        self.of_pods_with_unseen.clear();
-        self.of_users.clear();
-        self.of_written.clear();
-        self.of_annotations.clear();
-        self.of_referrers.clear();
+        self.groups.clear();
     }
 
     /// Removes all exemptions.
@@ -87,12 +55,7 @@ impl Policies {
     /// Removes a policy.
     pub fn remove(&mut self, name: &str) {
         self.by_name.remove(name);
-        self.of_pods.remove(name);
-        self.of_pods_with_unseen.remove(name);
-        self.of_users.remove(name);
-        self.of_written.remove(name);
-        self.of_annotations.remove(name);
-        self.of_referrers.remove(name);
+        self.groups.values_mut().for_each(|group| drop(group.remove(name)));
     }
 
     /// Adds an exemption, or replaces the exemption of the same name.
@@ -133,32 +96,19 @@ impl Policies {
     }
 
     fn of(&self, question: Question) -> impl Iterator<Item = &Arc<Policy>> {
-        let policies = match question {
-            Question::Pod => &self.of_pods,
-            Question::PodWithUnseen => &self.of_pods_with_unseen,
-            Question::Resource | Question::Users | Question::Defaults => &self.by_name,
+        let group = match question {
+            Question::Pod => Some(Group::Pods),
+            Question::PodWithUnseen => Some(Group::PodsWithUnseen),
+            Question::Defaults => Some(Group::Defaults),
+            Question::Resource | Question::Users => None,
         };
-        policies.values().filter(move |policy| question != Question::Defaults || !policy.defaults.is_empty())
+        let policies = group.map_or(Some(&self.by_name), |group| self.groups.get(&group));
+        policies.into_iter().flat_map(BTreeMap::values)
     }
 
-    /// Whether a policy judges referrers by the memory that they use.
-    pub fn judge_referrers(&self) -> bool {
-        !self.of_referrers.is_empty()
-    }
-
-    /// Whether a policy reads how many agents use a memory.
-    pub fn read_users(&self) -> bool {
-        !self.of_users.is_empty()
-    }
-
-    /// Whether a policy reads annotations of pods.
-    pub fn read_annotations(&self) -> bool {
-        !self.of_annotations.is_empty()
-    }
-
-    /// Whether a policy asks which fields the author of an object wrote.
-    pub fn read_written(&self) -> bool {
-        !self.of_written.is_empty()
+    /// Whether a policy is in this group.
+    pub fn has_any(&self, group: Group) -> bool {
+        self.groups.get(&group).is_some_and(|policies| !policies.is_empty())
     }
 
     /// Whether what they say depends on the time.
@@ -209,6 +159,54 @@ pub enum Question {
     Defaults,
 }
 
+/// The policies that ask for something special.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// Those that may have findings about pods. An invalid policy counts, since decisions report it with a note.
+    Pods,
+    /// The same for platforms whose memory has values from objects that no apiserver sends.
+    PodsWithUnseen,
+    /// Those that judge referrers by the memory that they use.
+    Referrers,
+    /// Those that read how many agents use a memory, which is seldom counted.
+    Users,
+    /// Those that ask which fields the author of an object wrote.
+    Written,
+    /// Those that read annotations of pods.
+    Annotations,
+    /// Those with defaults.
+    Defaults,
+}
+
+impl Group {
+    const ALL: [Self; 7] = [
+        Self::Pods,
+        Self::PodsWithUnseen,
+        Self::Referrers,
+        Self::Users,
+        Self::Written,
+        Self::Annotations,
+        Self::Defaults,
+    ];
+
+    fn has(self, policy: &Policy) -> bool {
+        let any = |is: &dyn Fn(&Rule) -> bool| policy.rules.iter().any(is);
+        let judges_pods = || policy.invalid.is_some() || any(&|rule| rule.roles.contains(&Role::Pod));
+        match self {
+            Self::Pods => judges_pods(),
+            Self::PodsWithUnseen => judges_pods() || any(&|rule| rule.own.contains(&Role::Memory)),
+            Self::Referrers => any(&|rule| rule.by_sources.contains(&Role::Referrer)),
+            Self::Users => any(&|rule| rule.paths().contains(&USERS)),
+            Self::Written => any(&Rule::reads_written),
+            // Conditions are about the pod also where a rule is about its memory.
+            Self::Annotations => any(&|rule| {
+                (rule.roles.contains(&Role::Pod) || rule.when.is_some()) && rule.reads_annotations()
+            }),
+            Self::Defaults => !policy.defaults.is_empty(),
+        }
+    }
+}
+
 /// A policy.
 #[derive(Debug, Default)]
 pub struct Policy {
@@ -238,11 +236,6 @@ impl Policy {
         let asks = self.matching.operations.as_ref().is_none_or(|all| all.contains(&Operation::Create));
         let action = rule.action.audit.unwrap_or(self.actions.audit);
         asks && action != Action::None && !rule.is_for_pods()
-    }
-
-    /// Whether it may have findings about pods. An invalid policy counts, since decisions report it with a note.
-    fn judges_pods(&self) -> bool {
-        self.invalid.is_some() || self.rules.iter().any(|rule| rule.roles.contains(&Role::Pod))
     }
 }
 

@@ -16,13 +16,13 @@ use memgate_primitives::pointer::Pointer;
 /// A rule that judges the view of an object.
 pub trait TypedRule: fmt::Debug + Send + Sync {
     /// Adds the violations of the object, in the order of the rule's fields.
-    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome);
+    fn judge(&self, judged: &JudgedView<'_>, outcome: &mut RuleOutcome);
 
     /// The paths of views that the rule judges as it is written. It applies to an object that can have one of them.
     fn paths(&self) -> Vec<&str>;
 
     /// Whether the rule applies to this view: a platform may have no such thing.
-    fn applies(&self, judged: &Judged<'_>) -> bool {
+    fn applies(&self, judged: &JudgedView<'_>) -> bool {
         self.paths().iter().any(|path| judged.can_have(path))
     }
 
@@ -64,7 +64,7 @@ pub trait TypedRule: fmt::Debug + Send + Sync {
 pub trait Conditions: fmt::Debug + Send + Sync + Any {
     /// Whether they hold for what a rule judges. A path of the object itself is read there, every other in the view that is
     /// judged. An absent value holds only where it is asked for.
-    fn hold(&self, judged: &Judged<'_>) -> Applies;
+    fn hold(&self, judged: &JudgedView<'_>) -> Applies;
 
     /// The paths that they read.
     fn paths(&self) -> Vec<&str>;
@@ -137,7 +137,7 @@ impl RuleRoles {
 
 /// The view that a rule judges.
 #[derive(Debug, Clone, Copy)]
-pub struct Judged<'v> {
+pub struct JudgedView<'v> {
     /// The view of the object, or of the memory that it uses.
     pub view: &'v MemoryView,
     /// The object itself, if the view is of the memory that it uses.
@@ -158,7 +158,7 @@ pub struct Judged<'v> {
     pub sent: Option<&'v dyn Sent>,
 }
 
-impl Judged<'_> {
+impl JudgedView<'_> {
     /// Whether the view is of an object in another namespace than the subject. Its values are not reported.
     pub fn is_foreign(&self) -> bool {
         self.view.reads_elsewhere

@@ -22,7 +22,7 @@ use memgate_model::policy_rule::{Counts, ExemptBy, PolicyFinding, PolicyRule, Ru
 use memgate_model::request::Point;
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
-use memgate_model::typed_rule::{Applies, Judged, RuleOutcome, RuleViolation, Sent, Unknown};
+use memgate_model::typed_rule::{Applies, JudgedView, RuleOutcome, RuleViolation, Sent, Unknown};
 use memgate_model::view_table::ViewTable;
 use memgate_primitives::budget::{Budget, Stop};
 use memgate_primitives::members::Members;
@@ -32,7 +32,7 @@ pub use self::verdict::promotion;
 use self::verdict::{Follows, Verdict};
 use super::exempt;
 use super::matching::{self, Candidate, Matches};
-use super::places::{Nearest, Places};
+use super::places::{Nearest, ObjectPlaces};
 use super::selection::{Selection, Subject, select};
 use super::text::plain_name;
 use super::written::{SentFields, Written};
@@ -148,7 +148,7 @@ pub fn judge<'p, 'e>(
     }
     let sources = views.new.sources.iter().map(|source| source.view.namespace.as_str());
     selection.look_up(sources, state);
-    let places = LazyCell::new(|| Places::of(subject.object.text).with(views.edits));
+    let places = LazyCell::new(|| ObjectPlaces::of(subject.object.text).with(views.edits));
     let finder = LazyCell::new(|| Nearest::of(&places));
     let family = subject.family;
     let differs = |old: &Written<'_>| family.meaning_changed(subject.kind, subject.object.text, old.text);
@@ -326,7 +326,7 @@ impl Judge<'_> {
             let passes = |it: &Pointer| !self.is_new_by_change(rule, it, is_of_memory);
             let found = |pointer, distinction, why, is_stored, excess| {
                 let (exemption, applies) = (exemption(pointer), &*outcome.applies);
-                Found { pointer, distinction, why, is_stored, excess, exemption, applies }
+                FoundViolation { pointer, distinction, why, is_stored, excess, exemption, applies }
             };
             for it in &outcome.violations {
                 let is_stored = stored.has(it) && places_of(it).all(passes);
@@ -360,14 +360,14 @@ impl Judge<'_> {
     /// Whether a rule that finds nothing applies to the object, or to a memory that the object uses.
     fn applies(&self, rule: &Rule, view: &MemoryView) -> bool {
         let (tables, budget) = (self.subject.family.views.tables, &Budget::default());
-        let user = Judged { tables, budget, ..self.judged(view, self.views.old.as_ref()) };
-        let applies = |judged: &Judged<'_>| {
+        let user = JudgedView { tables, budget, ..self.judged(view, self.views.old.as_ref()) };
+        let applies = |judged: &JudgedView<'_>| {
             let holds = rule.when.as_ref().is_none_or(|when| when.hold(judged) != Applies::No);
             holds && rule.check.applies(judged)
         };
         let by_source = |source: &SourceView| {
             let of_source = self.judged(&source.view, None);
-            applies(&Judged { user: Some(&user), tables, budget, sent: None, ..of_source })
+            applies(&JudgedView { user: Some(&user), tables, budget, sent: None, ..of_source })
         };
         let is_by_sources = rule.by_sources.contains(&view.role) || self.judges_unseen(rule, view);
         rule.own.contains(&view.role) && applies(&user) || is_by_sources && view.sources.iter().any(by_source)
@@ -394,7 +394,7 @@ impl Judge<'_> {
         // They are read when they are needed first.
         let asks = matches!(rule.about.type_name, "fields" | "anyOf") || rule.when.is_some();
         let tables: &'static [ViewTable] = if asks { self.subject.family.views.tables } else { &[] };
-        let user = Judged { tables, ..self.judged(view, old) };
+        let user = JudgedView { tables, ..self.judged(view, old) };
         let own = rule.own.contains(&view.role).then(|| outcome(&user, rule));
         let own = own.flatten().map(|outcome| OutcomePart { outcome, memory: None });
         let is_by_sources = rule.by_sources.contains(&view.role);
@@ -402,7 +402,7 @@ impl Judge<'_> {
             return own.into_iter().collect();
         }
         let of_source = |SourceView { view, field }: &'v SourceView| {
-            let judged = Judged { user: Some(&user), tables, sent: None, ..self.judged(view, None) };
+            let judged = JudgedView { user: Some(&user), tables, sent: None, ..self.judged(view, None) };
             let RuleOutcome { mut violations, mut unknowns, is_of_pod, applies } = outcome(&judged, rule)?;
             if !is_by_sources {
                 violations.retain(|it| places_of(it).any(|place| self.is_unseen(view, place)));
@@ -473,7 +473,7 @@ impl Judge<'_> {
         (is_of_memory || view.read_at(place).next().is_some() && reads_others()) && (self.changes)()
     }
 
-    fn judged<'v>(&'v self, view: &'v MemoryView, old: Option<&'v MemoryView>) -> Judged<'v> {
+    fn judged<'v>(&'v self, view: &'v MemoryView, old: Option<&'v MemoryView>) -> JudgedView<'v> {
         let own = matching::namespace_of(view.kind, &view.namespace, &view.name);
         let own_labels = (own != view.namespace || own.is_empty()).then_some(&*view.labels);
         let namespace_labels = self.selection.namespaces.labels(own, own_labels);
@@ -484,7 +484,7 @@ impl Judge<'_> {
         let is_stored = self.views.old.as_ref().is_some_and(|old| std::ptr::eq(old, view));
         let sent = if is_stored { stored } else { new };
         let sent = sent.as_ref().map(|sent| sent as &dyn Sent);
-        Judged {
+        JudgedView {
             view,
             user: None,
             tables: &[],
@@ -499,7 +499,7 @@ impl Judge<'_> {
 }
 
 /// A finding of a rule before its texts are made: of very many only the first are kept.
-struct Found<'f> {
+struct FoundViolation<'f> {
     pointer: &'f Pointer,
     /// What tells it from others at its place.
     distinction: Distinction<'f>,
@@ -534,8 +534,8 @@ type Because<'f> = (Option<&'f Why>, bool, Option<&'f Exemption>);
 
 impl<'f> Findings<'f, '_> {
     /// Adds one. Its texts, the message and the values that were judged, are made only if it is kept.
-    fn add(&mut self, found: &Found<'f>, texts: impl FnOnce() -> (String, String)) {
-        let Found { pointer, distinction, why, is_stored, excess, exemption, applies } = *found;
+    fn add(&mut self, found: &FoundViolation<'f>, texts: impl FnOnce() -> (String, String)) {
+        let FoundViolation { pointer, distinction, why, is_stored, excess, exemption, applies } = *found;
         let name = |by: Option<&'f Exemption>| by.map(|it| (&*it.namespace, &*it.name));
         let is_same =
             |(of, stored, by): &Because<'f>| (*of, *stored, name(*by)) == (why, is_stored, name(exemption));
@@ -661,7 +661,7 @@ fn without_names(why: Why, namespace: &str) -> Why {
 }
 
 /// What a rule finds, if it applies, with the message of the policy if it has one. Each rule counts for each view.
-fn outcome(judged: &Judged<'_>, rule: &Rule) -> Option<RuleOutcome> {
+fn outcome(judged: &JudgedView<'_>, rule: &Rule) -> Option<RuleOutcome> {
     let mut outcome = RuleOutcome::default();
     let words = ["backend", "provider"].iter().filter_map(|path| judged.view.text(path));
     let words = words.map(str::len).sum::<usize>();

@@ -18,7 +18,7 @@ const MAX_PLACES: u32 = MAX_STEPS;
 
 /// What there is below one place; `null` counts as absent.
 #[derive(Debug, Default)]
-pub(super) enum Places {
+pub(super) enum ObjectPlaces {
     #[default]
     Nothing,
     Scalar,
@@ -26,10 +26,10 @@ pub(super) enum Places {
     Map(BTreeMap<Box<str>, Self>),
 }
 
-impl Places {
+impl ObjectPlaces {
     /// Those of a text; nothing of a text that is not JSON.
     pub(super) fn of(text: &str) -> Self {
-        let reader = PlacesReader { left: &Cell::new(MAX_PLACES) };
+        let reader = ObjectPlacesReader { left: &Cell::new(MAX_PLACES) };
         parse(text, reader).unwrap_or_default()
     }
 
@@ -112,17 +112,17 @@ impl Places {
 /// Finds nearest places one after the other: most share all but their ends.
 #[derive(Debug)]
 pub(super) struct Nearest<'p> {
-    places: &'p Places,
+    places: &'p ObjectPlaces,
     /// The last place that was found, and where each of its tokens ends, with the place there.
-    last: RefCell<(String, Vec<(usize, &'p Places)>)>,
+    last: RefCell<(String, Vec<(usize, &'p ObjectPlaces)>)>,
 }
 
 impl<'p> Nearest<'p> {
-    pub(super) fn of(places: &'p Places) -> Self {
+    pub(super) fn of(places: &'p ObjectPlaces) -> Self {
         Self { places, last: RefCell::default() }
     }
 
-    /// The same as [`Places::nearest`].
+    /// The same as [`ObjectPlaces::nearest`].
     pub(super) fn find<'t>(&self, pointer: &'t Pointer) -> &'t str {
         let text = pointer.as_str();
         let (last, levels) = &mut *self.last.borrow_mut();
@@ -143,11 +143,11 @@ impl<'p> Nearest<'p> {
 }
 
 #[derive(Clone, Copy)]
-struct PlacesReader<'l> {
+struct ObjectPlacesReader<'l> {
     left: &'l Cell<u32>,
 }
 
-impl PlacesReader<'_> {
+impl ObjectPlacesReader<'_> {
     /// Whether there is room for one more place.
     fn takes(self) -> bool {
         let left = self.left.get().checked_sub(1);
@@ -156,33 +156,33 @@ impl PlacesReader<'_> {
     }
 }
 
-impl<'de> Reader<'de> for PlacesReader<'_> {
-    type Value = Places;
+impl<'de> Reader<'de> for ObjectPlacesReader<'_> {
+    type Value = ObjectPlaces;
 
-    fn scalar<E: Error>(self, scalar: Scalar<'de>) -> Result<Places, E> {
-        Ok(if matches!(scalar, Scalar::Null) { Places::Nothing } else { Places::Scalar })
+    fn scalar<E: Error>(self, scalar: Scalar<'de>) -> Result<ObjectPlaces, E> {
+        Ok(if matches!(scalar, Scalar::Null) { ObjectPlaces::Nothing } else { ObjectPlaces::Scalar })
     }
 
-    fn list<A: SeqAccess<'de>>(self, mut list: A) -> Result<Places, A::Error> {
+    fn list<A: SeqAccess<'de>>(self, mut list: A) -> Result<ObjectPlaces, A::Error> {
         let mut elements = Vec::new();
         while self.takes() {
             let Some(element) = list.next_element_seed(Seed(self))? else {
-                return Ok(Places::List(elements));
+                return Ok(ObjectPlaces::List(elements));
             };
             elements.push(element);
         }
         while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Places::List(elements))
+        Ok(ObjectPlaces::List(elements))
     }
 
-    fn object<A: MapAccess<'de>>(self, mut object: A) -> Result<Places, A::Error> {
+    fn object<A: MapAccess<'de>>(self, mut object: A) -> Result<ObjectPlaces, A::Error> {
         let mut fields = BTreeMap::new();
         while self.takes() {
-            let Some(key) = object.next_key()? else { return Ok(Places::Map(fields)) };
+            let Some(key) = object.next_key()? else { return Ok(ObjectPlaces::Map(fields)) };
             fields.insert(key, object.next_value_seed(Seed(self))?);
         }
         while object.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Places::Map(fields))
+        Ok(ObjectPlaces::Map(fields))
     }
 }
 
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn the_nearest_place_exists() {
-        let places = Places::of(r#"{"a": {"b": [1, null, {"c/d": "x"}], "n": null}}"#);
+        let places = ObjectPlaces::of(r#"{"a": {"b": [1, null, {"c/d": "x"}], "n": null}}"#);
         let finder = Nearest::of(&places);
         for (asked, nearest) in [
             ("/a/b/0", "/a/b/0"),
@@ -228,9 +228,9 @@ mod tests {
             edit(Op::Add, "/none/there", "1"),
             edit(Op::Add, "/list/9", "1"),
         ];
-        let changed = Places::of(r#"{"list": [1, 2], "map": {"old": 1}}"#).with(&edits);
+        let changed = ObjectPlaces::of(r#"{"list": [1, 2], "map": {"old": 1}}"#).with(&edits);
         let expected = r#"{"list": [{"new": 1, "below": [2]}, null, 2], "map": {"a/b": "x"}}"#;
-        assert_eq!(format!("{changed:?}"), format!("{:?}", Places::of(expected)));
+        assert_eq!(format!("{changed:?}"), format!("{:?}", ObjectPlaces::of(expected)));
     }
 
     #[test]
@@ -241,7 +241,7 @@ mod tests {
                 (format!(r#"{{"a": {{"b": 1}}, "list": [{list}]}}"#), true),
                 (format!(r#"{{"list": [{list}], "a": {{"b": 1}}}}"#), false),
             ] {
-                let nearest = Places::of(&text).nearest(&Pointer::new("/a/b"));
+                let nearest = ObjectPlaces::of(&text).nearest(&Pointer::new("/a/b"));
                 assert_eq!(nearest.as_str(), if known { "/a/b" } else { "" }, "{element}");
             }
         }

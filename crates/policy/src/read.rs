@@ -20,7 +20,7 @@ use memgate_primitives::plain_text::{quoted, quoted_text};
 
 use super::defaults;
 use super::names::namespaces;
-use super::reader::{Fields, Reader, Reading};
+use super::reader::{Fields, PolicyReading, Reader};
 use super::values::{DAY, positive, timestamp};
 
 /// The most characters of the name of a policy or exemption.
@@ -53,7 +53,7 @@ pub(super) fn policy_within(
     families: &[&'static Family],
     budget: &Budget<'_>,
 ) -> (Policy, Vec<Finding>) {
-    let (mut policy, faults) = Reading::read(manifest, families, budget, |reader| {
+    let (mut policy, faults) = PolicyReading::read(manifest, families, budget, |reader| {
         let fields = reader.fields(&OBJECT_FIELDS);
         let name = name(fields.as_ref());
         let spec = fields.and_then(|fields| fields.required("spec")).and_then(|spec| {
@@ -80,7 +80,7 @@ pub(super) fn exemption_within(
     families: &[&'static Family],
     budget: &Budget<'_>,
 ) -> (Option<Exemption>, Vec<Finding>) {
-    let (exemption, faults) = Reading::read(manifest, families, budget, |reader| {
+    let (exemption, faults) = PolicyReading::read(manifest, families, budget, |reader| {
         let fields = reader.fields(&OBJECT_FIELDS);
         let name = name(fields.as_ref());
         let metadata = manifest.pointer("/metadata/namespace").and_then(Value::as_str);

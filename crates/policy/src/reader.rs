@@ -18,7 +18,7 @@ use memgate_primitives::suggest::{did_you_mean, nearest};
 
 /// What all readers of one manifest share.
 #[derive(Debug)]
-pub(super) struct Reading<'v> {
+pub(super) struct PolicyReading<'v> {
     /// The platforms that the manifest may name.
     families: &'v [&'static Family],
     /// Counts what is wrong; once it has ended, no more is noted.
@@ -32,7 +32,7 @@ pub(super) struct Reading<'v> {
 pub(super) struct Reader<'v> {
     value: &'v Value,
     pointer: Pointer,
-    reading: &'v Reading<'v>,
+    reading: &'v PolicyReading<'v>,
 }
 
 /// An object and its place.
@@ -40,10 +40,10 @@ pub(super) struct Reader<'v> {
 pub(super) struct Fields<'v> {
     map: &'v Map<String, Value>,
     pointer: Pointer,
-    reading: &'v Reading<'v>,
+    reading: &'v PolicyReading<'v>,
 }
 
-impl Reading<'_> {
+impl PolicyReading<'_> {
     /// Reads a manifest, and returns what is wrong with it in the order of its fields.
     pub(super) fn read<T>(
         manifest: &Value,
@@ -51,7 +51,7 @@ impl Reading<'_> {
         budget: &Budget<'_>,
         read: impl FnOnce(&Reader<'_>) -> T,
     ) -> (T, Vec<Finding>) {
-        let reading = Reading { families, budget, faults: RefCell::default() };
+        let reading = PolicyReading { families, budget, faults: RefCell::default() };
         let value = read(&Reader { value: manifest, pointer: Pointer::root(), reading: &reading });
         let mut faults = reading.faults.into_inner();
         sort(&mut faults, manifest);

@@ -20,7 +20,6 @@ mod limits;
 mod references;
 mod secrets;
 mod tenancy;
-mod tenant_glob;
 pub(crate) mod when;
 mod words;
 

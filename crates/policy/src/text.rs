@@ -1,6 +1,6 @@
 //! How messages of rules show values, names and lists.
 
-use memgate_model::typed_rule::Judged;
+use memgate_model::typed_rule::JudgedView;
 use memgate_primitives::credential;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::plain_text::{self, cut};
@@ -18,7 +18,7 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    pub(super) fn of(judged: &Judged<'_>, text: &str) -> Self {
+    pub(super) fn of(judged: &JudgedView<'_>, text: &str) -> Self {
         Self { text: text.into(), is_foreign: judged.is_foreign() }
     }
 
@@ -39,7 +39,7 @@ impl Shown {
 }
 
 /// A value in quotes; `"…"` when it belongs to another namespace than the subject's.
-pub(super) fn value(judged: &Judged<'_>, text: &str) -> String {
+pub(super) fn value(judged: &JudgedView<'_>, text: &str) -> String {
     Shown::of(judged, text).value()
 }
 
@@ -47,7 +47,7 @@ pub(super) fn value(judged: &Judged<'_>, text: &str) -> String {
 pub(super) const HIDDEN: &str = "\"…\"";
 
 /// The name of an object in quotes; `"…"` when it is written in another namespace than the subject's.
-pub(super) fn name(judged: &Judged<'_>, text: &str) -> String {
+pub(super) fn name(judged: &JudgedView<'_>, text: &str) -> String {
     Shown::of(judged, text).name()
 }
 

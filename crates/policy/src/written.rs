@@ -12,13 +12,13 @@ use memgate_model::edit::{Edit, Entry, Op, Origin, Value};
 use memgate_model::memory_view::MemoryView;
 use memgate_model::plain_value;
 use memgate_model::pod::Pod;
-use memgate_model::policy::Policies;
+use memgate_model::policy::{Group, Policies};
 use memgate_model::typed_rule::Sent;
 use memgate_model::view::{self, Texts, view};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
-use crate::places::Places;
+use crate::places::ObjectPlaces;
 
 view! {
     /// What is read of any object to match and judge it.
@@ -66,7 +66,7 @@ impl<'s> Written<'s> {
 
     /// The pod with this JSON. Its annotations may be long: without a policy that reads them they are left out.
     pub fn of_pod(text: &'s str, pod: &'s Pod<'s>, policies: &Policies) -> Self {
-        Self { text, pod: Some((pod, policies.read_annotations())), identity: OnceCell::new() }
+        Self { text, pod: Some((pod, policies.has_any(Group::Annotations))), identity: OnceCell::new() }
     }
 
     /// The name, or else `generateName`.
@@ -248,7 +248,7 @@ fn raw_annotation(object: &str) -> Present {
 #[derive(Debug)]
 pub(super) struct SentFields<'s> {
     text: &'s str,
-    read: OnceCell<(Places, BTreeSet<String>)>,
+    read: OnceCell<(ObjectPlaces, BTreeSet<String>)>,
 }
 
 impl<'s> SentFields<'s> {
@@ -258,9 +258,9 @@ impl<'s> SentFields<'s> {
 }
 
 impl SentFields<'_> {
-    fn is_there(&self, place: &Pointer, is_found: impl Fn(&Places) -> bool) -> bool {
+    fn is_there(&self, place: &Pointer, is_found: impl Fn(&ObjectPlaces) -> bool) -> bool {
         let (places, defaulted) =
-            self.read.get_or_init(|| (Places::of(self.text), raw_annotation(self.text).fields()));
+            self.read.get_or_init(|| (ObjectPlaces::of(self.text), raw_annotation(self.text).fields()));
         let mut above = std::iter::successors(Some(place.clone()), Pointer::parent);
         is_found(places) && !above.any(|place| defaulted.contains(place.as_str()))
     }

@@ -19,6 +19,9 @@ pub struct Glob {
     least: usize,
 }
 
+/// Stand for any text, and for any one character.
+const WILDCARDS: [char; 2] = ['*', '?'];
+
 /// A part of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Token {
@@ -35,28 +38,33 @@ enum Token {
 impl Glob {
     /// A pattern without separator.
     pub fn new(text: impl Into<String>) -> Self {
-        Self::of(text.into(), None)
+        Self::of(text.into(), None, &WILDCARDS)
+    }
+
+    /// A pattern without separator in which only `*` is a wildcard.
+    pub fn stars(text: impl Into<String>) -> Self {
+        Self::of(text.into(), None, &['*'])
     }
 
     /// A pattern in which only `**` stands for a text with the separator in it.
     pub fn within(text: impl Into<String>, separator: char) -> Self {
-        Self::of(text.into(), Some(separator))
+        Self::of(text.into(), Some(separator), &WILDCARDS)
     }
 
-    fn of(text: String, separator: Option<char>) -> Self {
-        let is_wildcard = |c: char| c == '*' || c == '?';
-        let wildcards = text.find(is_wildcard).zip(text.rfind(is_wildcard));
-        let between = wildcards.and_then(|(one, other)| text.get(one..=other)).unwrap_or_default();
+    fn of(text: String, separator: Option<char>, wildcards: &[char]) -> Self {
+        let is_wildcard = |c: char| wildcards.contains(&c);
+        let ends = text.find(is_wildcard).zip(text.rfind(is_wildcard));
+        let between = ends.and_then(|(one, other)| text.get(one..=other)).unwrap_or_default();
         let mut tokens: Vec<Token> = Vec::with_capacity(between.len());
         for c in between.chars() {
             match (c, tokens.last_mut()) {
                 ('*', Some(last @ (Token::Many | Token::All))) => *last = Token::All,
                 ('*', _) => tokens.push(Token::Many),
-                ('?', _) => tokens.push(Token::One),
+                ('?', _) if is_wildcard(c) => tokens.push(Token::One),
                 (c, _) => tokens.push(Token::Char(c)),
             }
         }
-        let ends = wildcards.map(|(one, other)| (one, text.len() - other - 1));
+        let ends = ends.map(|(one, other)| (one, text.len() - other - 1));
         let least = text.chars().filter(|c| *c != '*').count();
         Self { text, ends, tokens, separator, least }
     }

@@ -194,7 +194,7 @@ fn check_map_elements<'d>(here: &Place<'_, 'd>, keys: &'d [String], found: &mut 
 fn report_repeated<'d>(here: &Place<'_, 'd>, keys: Option<&'d [String]>, found: &mut Violations<'d>) {
     let mut counts: ByKey<_, usize> = ByKey::default();
     for (index, element) in here.value.elements().iter().enumerate() {
-        let count = counts.or_default(identity(element, keys));
+        let count = counts.entry(identity(element, keys)).or_default();
         *count += 1;
         if *count == 2 {
             found.push(&here.index(index, element, None), Rule::Duplicate(keys));

@@ -7,11 +7,12 @@ use memgate_model::family::{Family, Subject};
 use memgate_model::kind::Kind;
 use memgate_model::memory_view::{MemoryView, Role, Why};
 use memgate_model::object::{Object, Reference};
+use memgate_model::policy::Group;
 use memgate_model::request::{Operation, Point};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_platforms::references;
-use memgate_policy::judge::behind::{User, Written as WrittenObject, judge_users, refuse_many};
+use memgate_policy::judge::behind::{MemoryUser, WrittenObject, judge_users, refuse_many};
 use memgate_policy::judge::{Judgement, Views};
 use memgate_policy::selection;
 use memgate_policy::written::Written;
@@ -45,7 +46,7 @@ pub(super) fn judge<'s>(
     let edges = family.edges.iter().filter(|edge| edge.serves_memory && edge.to.contains(&subject.kind));
     let mut users = edges.flat_map(|edge| edge.from);
     let is_memory = |kind: &&'static Kind| family.views.kinds.contains(&(*kind, Role::Memory));
-    if !snapshot.policies.judge_referrers() && !users.any(is_memory) {
+    if !snapshot.policies.has_any(Group::Referrers) && !users.any(is_memory) {
         return Judgement::default();
     }
     let place = (subject.namespace, subject.name);
@@ -85,7 +86,7 @@ pub(super) fn judge<'s>(
             old: None,
             occasion: request.occasion,
         };
-        users.push(User { subject, views: Views { new, old, edits: &[] } });
+        users.push(MemoryUser { subject, views: Views { new, old, edits: &[] } });
     }
     if are_many {
         // Of other labels only rules about labels can know.
@@ -123,7 +124,7 @@ fn view(
         object: user.tree(),
         old: None,
     };
-    let mut view = views::of_object(family, &subject, snapshot.policies.read_users(), &mut reader);
+    let mut view = views::of_object(family, &subject, snapshot.policies.has_any(Group::Users), &mut reader);
     state.note_all(reader.into_unknown());
     // The state keeps few annotations.
     if let Some(view) = &mut view {

@@ -7,7 +7,7 @@ use memgate_model::edit::Edit;
 use memgate_model::family::{Family, Subject};
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::pod::Pod;
-use memgate_model::policy::Question;
+use memgate_model::policy::{Group, Question};
 use memgate_model::policy_rule::Counts;
 use memgate_model::reason::Reason;
 use memgate_model::request::{Operation, Point, Request};
@@ -52,7 +52,7 @@ pub(super) fn of_resource<'s>(
     let judged = judged(family, subject, asked, snapshot);
     let Some(judged) = judged else { return Judgement::default() };
     judge(&judged, snapshot, state, |state| {
-        let counts_users = snapshot.policies.read_users();
+        let counts_users = snapshot.policies.has_any(Group::Users);
         let new = views::of_object(family, subject, counts_users, state)?;
         let old = subject.old.filter(|_| judged.old.is_some());
         let old = old.and_then(|old| {
@@ -88,7 +88,7 @@ pub(super) fn add_defaults<'s>(
         }
         None => edits,
     };
-    if snapshot.policies.read_written() {
+    if snapshot.policies.has_any(Group::Written) {
         let again = |text: &str| {
             let Ok(tree) = Tree::parse(text, &subject.kind.schema) else { return Vec::new() };
             let subject = Subject { object: &tree, ..*subject };

@@ -185,7 +185,7 @@ impl<'f> Covered<'f> {
         for finding in own {
             let here = finding.pointer.as_str();
             let is_missing = finding.is_denial() && finding.code.cause == Cause::Required;
-            let of_place = places.or_default(here);
+            let of_place = places.entry(here).or_default();
             of_place.is_fault |= finding.is_denial() || OF_SCHEMA.contains(&finding.code.cause);
             of_place.is_missing |= is_missing;
             if finding.is_denial() {

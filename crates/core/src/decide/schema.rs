@@ -124,7 +124,7 @@ fn compare(
         memgate_schema::check_rules(version, crds.allowance(), &object, old, &mut violations);
         violations.retain(is_known);
     }
-    let schema = Judged { from: of_metadata, is_given };
+    let schema = OfDefinition { from: of_metadata, is_given };
     let mut not_shown = add(family, subject, &violations, schema, own, &mut findings);
     not_shown.warnings += more_in_metadata;
     if let Some(CrdVersion { schema, .. }) = version {
@@ -154,7 +154,7 @@ fn unknown_in_metadata(family: &Family, object: &Document<'_>) -> (Vec<Finding>,
 
 /// The violations of a definition, as opposed to those of metadata.
 #[derive(Clone, Copy)]
-struct Judged {
+struct OfDefinition {
     /// The first of them.
     from: usize,
     /// Whether the definition is among the inputs.
@@ -167,7 +167,7 @@ fn add(
     family: &'static Family,
     subject: &Subject<'_>,
     violations: &Violations<'_>,
-    schema: Judged,
+    schema: OfDefinition,
     own: &[Finding],
     findings: &mut Vec<Finding>,
 ) -> NotShown {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Document, root_values, values};
 use crate::error::{Error, SyntaxError};
-use crate::outline::{Part, PartForm, begins_with_marker};
+use crate::outline::{TextPart, TextPartForm, begins_with_marker};
 use crate::place::{DocumentPlace, Outlines, TextBlock};
 use crate::source::{Source, Span};
 use memgate_primitives::pointer::Pointer;
@@ -23,7 +23,7 @@ pub struct Embedded {
     /// Whether some of the text cannot be read.
     pub(crate) is_damaged: bool,
     /// Where the documents are, one in each, if they have places in the source.
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<TextPart>,
     pub(crate) source: Arc<Source>,
 }
 
@@ -91,7 +91,7 @@ impl Embedded {
 }
 
 /// The stretches between the lines of `---` that are indented as the first line is: to the parser they are not markers.
-fn parts(source: &Source, content: Range<usize>) -> Vec<Part> {
+fn parts(source: &Source, content: Range<usize>) -> Vec<TextPart> {
     let text = source.text().get(content.clone()).unwrap_or_default();
     let indentation = |line: &str| line.len() - line.trim_start_matches(' ').len();
     let first = text.lines().find(|line| !line.trim().is_empty()).map_or(0, indentation);
@@ -99,12 +99,12 @@ fn parts(source: &Source, content: Range<usize>) -> Vec<Part> {
     for line in text.split_inclusive('\n') {
         let is_marker = indentation(line) == first && begins_with_marker(line.trim_start(), "---");
         if is_marker {
-            parts.push(Part::new(begin, at, PartForm::Text));
+            parts.push(TextPart::new(begin, at, TextPartForm::Text));
             begin = at + first + "---".len();
         }
         at += line.len();
     }
-    parts.push(Part::new(begin, content.end, PartForm::Text));
+    parts.push(TextPart::new(begin, content.end, TextPartForm::Text));
     parts
 }
 

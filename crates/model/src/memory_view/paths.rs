@@ -74,7 +74,7 @@ pub enum ViewValue<'v> {
 
 /// The value at a path, of the view itself or of one element of a list.
 #[derive(Debug)]
-pub struct Part<'v> {
+pub struct ViewPart<'v> {
     /// The value; `None` when it is absent.
     pub value: Option<ViewValue<'v>>,
     /// The element of a list.
@@ -82,7 +82,7 @@ pub struct Part<'v> {
 }
 
 type ReadOne = for<'v> fn(&'v MemoryView) -> Option<ViewValue<'v>>;
-type ReadEach = for<'v> fn(&'v MemoryView) -> Vec<Part<'v>>;
+type ReadEach = for<'v> fn(&'v MemoryView) -> Vec<ViewPart<'v>>;
 type ReadEndpoint = for<'v> fn(&'v EndpointView) -> Option<ViewValue<'v>>;
 type ReadHost = for<'v> fn(&'v EndpointView, &'v HostView) -> Option<ViewValue<'v>>;
 
@@ -241,7 +241,7 @@ const WRITERS: ViewPath = each("sharing.writers", Integer, OF_MEMORY, |view| {
         let count = sharing.configs.iter().filter(writes).count();
         i64::try_from(count).ok().map(ViewValue::Integer)
     };
-    view.sharing.iter().map(|it| Part { value: count(it), element: Some(it) }).collect()
+    view.sharing.iter().map(|it| ViewPart { value: count(it), element: Some(it) }).collect()
 });
 
 #[expect(clippy::unnecessary_wraps, reason = "a cell of the table")]
@@ -276,24 +276,27 @@ fn list<'v, T>(elements: &[T]) -> Option<ViewValue<'v>> {
     (!elements.is_empty()).then_some(ViewValue::List)
 }
 
-fn parts<'v, T: Element>(elements: &'v [T], read: impl Fn(&'v T) -> Option<ViewValue<'v>>) -> Vec<Part<'v>> {
-    elements.iter().map(|it| Part { value: read(it), element: Some(it) }).collect()
+fn parts<'v, T: Element>(
+    elements: &'v [T],
+    read: impl Fn(&'v T) -> Option<ViewValue<'v>>,
+) -> Vec<ViewPart<'v>> {
+    elements.iter().map(|it| ViewPart { value: read(it), element: Some(it) }).collect()
 }
 
-fn secrets(view: &MemoryView, read: fn(&SecretView) -> Option<ViewValue<'_>>) -> Vec<Part<'_>> {
+fn secrets(view: &MemoryView, read: fn(&SecretView) -> Option<ViewValue<'_>>) -> Vec<ViewPart<'_>> {
     parts(&view.secrets, read)
 }
 
-fn references(view: &MemoryView, read: fn(&ReferenceView) -> Option<ViewValue<'_>>) -> Vec<Part<'_>> {
+fn references(view: &MemoryView, read: fn(&ReferenceView) -> Option<ViewValue<'_>>) -> Vec<ViewPart<'_>> {
     parts(&view.references, read)
 }
 
-fn configs(view: &MemoryView, read: fn(&SharingConfigView) -> Option<ViewValue<'_>>) -> Vec<Part<'_>> {
+fn configs(view: &MemoryView, read: fn(&SharingConfigView) -> Option<ViewValue<'_>>) -> Vec<ViewPart<'_>> {
     let configs = view.sharing.as_ref().map(|sharing| sharing.configs.as_slice());
     parts(configs.unwrap_or_default(), read)
 }
 
-fn containers(view: &MemoryView, read: fn(&ContainerView) -> Option<ViewValue<'_>>) -> Vec<Part<'_>> {
+fn containers(view: &MemoryView, read: fn(&ContainerView) -> Option<ViewValue<'_>>) -> Vec<ViewPart<'_>> {
     parts(&view.containers, read)
 }
 
@@ -333,8 +336,8 @@ impl ViewPath {
 
     /// The values at the path: one of the view, or one for each element of a list or host of an endpoint. Each is made
     /// when it is asked for: the URL of every host has the whole path, which may be long.
-    pub fn parts<'v>(&self, view: &'v MemoryView) -> Box<dyn Iterator<Item = Part<'v>> + 'v> {
-        let alone = |value| Part { value, element: None };
+    pub fn parts<'v>(&self, view: &'v MemoryView) -> Box<dyn Iterator<Item = ViewPart<'v>> + 'v> {
+        let alone = |value| ViewPart { value, element: None };
         match self.read {
             Read::Row => Box::new(iter::once(alone(view.held(self.path)))),
             Read::One(read) => Box::new(iter::once(alone(read(view)))),
@@ -372,7 +375,7 @@ impl ViewPath {
             Read::Host(_) => usize::from(!is_unknown || below_endpoint(self.path) == Some(".host")),
             _ => usize::MAX,
         };
-        let parts: Vec<Part<'_>> = self.parts(view).take(most).collect();
+        let parts: Vec<ViewPart<'_>> = self.parts(view).take(most).collect();
         let (list, below) = self.path.split_once("[]").unwrap_or((self.path, ""));
         let mut keys = list.split('.');
         let key = keys.next_back().unwrap_or_default();

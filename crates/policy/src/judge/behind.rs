@@ -19,13 +19,13 @@ use super::verdict::{Follows, Verdict};
 use super::{Judge, Judgement, Stored, Views};
 use crate::exempt;
 use crate::matching::Candidate;
-use crate::places::Places;
+use crate::places::ObjectPlaces;
 use crate::selection::{Selection, Subject, select};
 use crate::text::plain_name;
 
 /// The object that is written.
 #[derive(Debug, Clone, Copy)]
-pub struct Written<'w> {
+pub struct WrittenObject<'w> {
     /// Its kind.
     pub kind: &'static Kind,
     /// Its name.
@@ -36,14 +36,14 @@ pub struct Written<'w> {
 
 /// A stored object that refers to the written one, with its views after the write and before it.
 #[derive(Debug)]
-pub struct User<'u> {
+pub struct MemoryUser<'u> {
     /// The object.
     pub subject: Subject<'u>,
     /// Its views. The place of what it reads from the written object is there.
     pub views: Views<'u>,
 }
 
-impl Written<'_> {
+impl WrittenObject<'_> {
     /// Whether this is its view.
     fn is(&self, memory: &MemoryView) -> bool {
         memory.kind == self.kind.kind && memory.name == self.name
@@ -52,7 +52,7 @@ impl Written<'_> {
 
 /// A user, and the policies that match it.
 struct Asked<'u, 'p> {
-    user: &'u User<'u>,
+    user: &'u MemoryUser<'u>,
     selection: Selection<'p>,
     /// The fields of the written object from which the user has values.
     fields: BTreeSet<Pointer>,
@@ -68,7 +68,7 @@ struct New<'p> {
 }
 
 /// The first new finding of a rule: whose it is, and how many users have one that is as strict.
-struct First<'p> {
+struct FirstFinding<'p> {
     asked: usize,
     of_selection: usize,
     rule: usize,
@@ -78,20 +78,20 @@ struct First<'p> {
 
 /// Judges all users, which come by kind and name. One finding a rule.
 pub fn judge_users<'p>(
-    users: &mut [User<'_>],
-    written: &Written<'_>,
+    users: &mut [MemoryUser<'_>],
+    written: &WrittenObject<'_>,
     snapshot: &'p Snapshot,
     state: &mut StateReader<'p>,
 ) -> Judgement {
     let asked = ask(users, written, snapshot, state, Question::Resource);
-    let mut firsts: BTreeMap<(&str, usize), First<'p>> = BTreeMap::new();
+    let mut firsts: BTreeMap<(&str, usize), FirstFinding<'p>> = BTreeMap::new();
     for (index, one) in asked.iter().enumerate() {
         one.judge(written, snapshot, state, |of_selection, rule, name, new| {
-            let first = First { asked: index, of_selection, rule, new, users: 1 };
+            let first = FirstFinding { asked: index, of_selection, rule, new, users: 1 };
             let first = match firsts.remove(&(name, rule)) {
                 Some(known) if is_stricter(&first.new.follows, &known.new.follows) => first,
                 Some(known) if !is_stricter(&known.new.follows, &first.new.follows) => {
-                    First { users: known.users + 1, ..known }
+                    FirstFinding { users: known.users + 1, ..known }
                 }
                 known => known.unwrap_or(first),
             };
@@ -102,12 +102,12 @@ pub fn judge_users<'p>(
         let reads = |rule: &Rule| asked.iter().find_map(|one| one.may_read(rule, written));
         return refuse(&asked, written, reads, "cannot be judged: the objects that use it are too large");
     }
-    let places = Places::of(written.text);
+    let places = ObjectPlaces::of(written.text);
     let mut judgement = Judgement::default();
     for one in &asked {
         judgement.policies.extend(one.selection.policies.iter().map(|(policy, _)| policy.name.clone()));
     }
-    for First { asked: index, of_selection, rule, new, users } in firsts.into_values() {
+    for FirstFinding { asked: index, of_selection, rule, new, users } in firsts.into_values() {
         let one = asked.get(index);
         let found = one.and_then(|one| Some((one, one.selection.policies.get(of_selection)?)));
         let Some((one, (policy, matches))) = found else { continue };
@@ -138,8 +138,8 @@ pub fn judge_users<'p>(
 /// first of its strictest rules that may read a value from it. `some` are as many as are looked at. Where the write leaves
 /// alone what the object means, only rules about labels count.
 pub fn refuse_many<'p>(
-    some: &mut [User<'_>],
-    written: &Written<'_>,
+    some: &mut [MemoryUser<'_>],
+    written: &WrittenObject<'_>,
     (most, changes): (usize, bool),
     snapshot: &'p Snapshot,
     state: &mut StateReader<'p>,
@@ -155,11 +155,11 @@ pub fn refuse_many<'p>(
 
 fn refuse(
     asked: &[Asked<'_, '_>],
-    written: &Written<'_>,
+    written: &WrittenObject<'_>,
     reads: impl Fn(&Rule) -> Option<Pointer>,
     message: &str,
 ) -> Judgement {
-    let places = Places::of(written.text);
+    let places = ObjectPlaces::of(written.text);
     let mut strictest: BTreeMap<&str, Option<Finding>> = BTreeMap::new();
     for Asked { user, selection, .. } in asked {
         let candidate = selection.candidate(&user.subject);
@@ -188,8 +188,8 @@ fn refuse(
 
 /// The users for which policies match, with views whose places are in the written object.
 fn ask<'u, 'p>(
-    users: &'u mut [User<'_>],
-    written: &Written<'_>,
+    users: &'u mut [MemoryUser<'_>],
+    written: &WrittenObject<'_>,
     snapshot: &'p Snapshot,
     state: &mut StateReader<'p>,
     question: Question,
@@ -214,7 +214,7 @@ fn ask<'u, 'p>(
 
 /// The field of the written object from which this view, or that of a memory which it uses, has what a rule judges;
 /// `None` if the rule judges nothing of it.
-fn read_from(rule: &Rule, view: &MemoryView, written: &Written<'_>) -> Option<Pointer> {
+fn read_from(rule: &Rule, view: &MemoryView, written: &WrittenObject<'_>) -> Option<Pointer> {
     if !rule.roles.contains(&view.role) {
         return None;
     }
@@ -230,7 +230,7 @@ fn read_from(rule: &Rule, view: &MemoryView, written: &Written<'_>) -> Option<Po
 
 impl<'p> Asked<'_, 'p> {
     /// The field of the written object that a rule may read by way of this user, whatever the role of others behind it is.
-    fn may_read(&self, rule: &Rule, written: &Written<'_>) -> Option<Pointer> {
+    fn may_read(&self, rule: &Rule, written: &WrittenObject<'_>) -> Option<Pointer> {
         let Views { new, old, .. } = &self.user.views;
         let all = || [Some(new), old.as_ref()].into_iter().flatten();
         let sources = all().flat_map(|view| view.sources.iter().map(|source| &source.view));
@@ -253,12 +253,12 @@ impl<'p> Asked<'_, 'p> {
     /// Finds what is new by each rule: given with the number of the policy, that of the rule, and the policy's name.
     fn judge(
         &self,
-        written: &Written<'_>,
+        written: &WrittenObject<'_>,
         snapshot: &'p Snapshot,
         state: &StateReader<'p>,
         mut add: impl FnMut(usize, usize, &'p str, New<'p>),
     ) {
-        let Self { user: User { subject, views }, selection, .. } = self;
+        let Self { user: MemoryUser { subject, views }, selection, .. } = self;
         let budget = state.budget();
         let judge = Judge {
             subject,
@@ -300,7 +300,7 @@ impl<'p> Asked<'_, 'p> {
         (policy, rule): (&Policy, &Rule),
         verdict: &Verdict<'_>,
         (judge, policies): (&Judge<'_>, &'p Policies),
-        (written, field): (&Written<'_>, &Pointer),
+        (written, field): (&WrittenObject<'_>, &Pointer),
     ) -> Option<New<'p>> {
         let stored = Stored::of(judge.stored(rule));
         let Subject { family, object, occasion, .. } = *judge.subject;

@@ -2,7 +2,7 @@
 
 use memgate_model::finding::Cause;
 use memgate_model::memory_view::Role;
-use memgate_model::typed_rule::{Judged, RuleOutcome, RuleRoles, RuleViolation, TypedRule, Unknown};
+use memgate_model::typed_rule::{JudgedView, RuleOutcome, RuleRoles, RuleViolation, TypedRule, Unknown};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::plain_text::cut;
 use memgate_primitives::pointer::Pointer;
@@ -64,7 +64,7 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
 }
 
 impl TypedRule for AnyOf {
-    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
+    fn judge(&self, judged: &JudgedView<'_>, outcome: &mut RuleOutcome) {
         let role = judged.role();
         let is_by_sources = |it: &Alternative| it.roles.by_sources.contains(&role);
         // Each memory is judged together with the object itself.
@@ -183,7 +183,7 @@ impl AnyOf {
 
 impl Alternative {
     /// What it finds, and whether it applies: to the object itself, or to the memory that it uses.
-    fn judge(&self, judged: &Judged<'_>) -> (bool, RuleOutcome) {
+    fn judge(&self, judged: &JudgedView<'_>) -> (bool, RuleOutcome) {
         let role = judged.role();
         let own = self.roles.own.contains(&role).then_some(judged.user.unwrap_or(judged));
         let source = judged.user.and(Some(judged)).filter(|_| self.roles.by_sources.contains(&role));

@@ -6,17 +6,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use memgate_model::memory_view::{
-    Element, EndpointView, Holds, MemoryView, Part, Role, ViewPath, ViewValue, Why, below_endpoint, qualified,
+    Element, EndpointView, Holds, MemoryView, Role, ViewPart, ViewPath, ViewValue, Why, below_endpoint,
+    qualified,
 };
 use memgate_model::possible::{Held, Possible};
-use memgate_model::typed_rule::{Applies, Judged, RuleOutcome, Sentence, Unknown};
+use memgate_model::typed_rule::{Applies, JudgedView, RuleOutcome, Sentence, Unknown};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::pointer::Pointer;
 
 use super::host_glob::HostGlob;
-use super::tenant_glob::TenantGlob;
 use super::words::Allowed;
 use crate::text::{HIDDEN, Shown, a_or_b, name, value};
 
@@ -131,7 +131,6 @@ pub(super) enum Scalar<'v> {
 pub(super) enum AnyGlob {
     Text(Glob),
     Host(HostGlob),
-    OfTenant(TenantGlob),
 }
 
 impl AnyGlob {
@@ -153,7 +152,6 @@ impl Condition {
                 let is_fit = |glob: &AnyGlob| match glob {
                     AnyGlob::Text(glob) => glob.matches(text, budget),
                     AnyGlob::Host(glob) => glob.matches(text, budget),
-                    AnyGlob::OfTenant(glob) => glob.matches(text, budget),
                 };
                 globs.iter().any(is_fit) == *wanted
             }
@@ -198,93 +196,133 @@ impl Check {
     }
 
     /// Whether the path is one of this view: of the object itself, or of the memory that it uses.
-    pub(super) fn is_of(&self, judged: &Judged<'_>) -> bool {
+    pub(super) fn is_of(&self, judged: &JudgedView<'_>) -> bool {
         let roles: &[Role] = if judged.user.is_none() { self.path.own } else { self.path.by_sources };
         roles.contains(&judged.role())
     }
 
-    pub(super) fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
-        let (view, path) = (judged.view, self.path.path);
+    /// Judges the value at the path, or each of several.
+    pub(super) fn judge(&self, judged: &JudgedView<'_>, outcome: &mut RuleOutcome) {
         if let Condition::Written(wanted) = self.condition {
             return self.judge_written(wanted, judged, outcome);
         }
-        let place = || self.keyed(view.pointer(path.split("[]").next().unwrap_or_default()));
-        let (is_each, is_endpoint) = (self.path.is_each(), below_endpoint(path).is_some());
-        let endpoint = view.endpoint_at(path).or(view.endpoint.as_ref());
-        let digest = endpoint.map_or(0, |endpoint| endpoint.digest);
-        if self.says.shows == Shows::Backend && view.text("backend").is_none() {
+        if self.says.shows == Shows::Backend && judged.view.text("backend").is_none() {
             return judged.note_unknown("backend", outcome);
         }
-        let why = view.why_unknown(path).filter(|_| !self.is_known_all_the_same(view));
-        let is_unknown = why.is_some();
-        if let Some(why) = why {
-            outcome.add_unknown_of(place(), why, digest);
-            // Of another value what is known of it is judged.
-            if is_endpoint {
-                return;
-            }
-        }
-        let must_exist = matches!(self.condition, Condition::Exists(true));
-        // A host that clients read in two ways is never among those that are allowed.
-        let is_never = below_endpoint(path) == Some(".host")
-            && !self.condition.is_about_presence()
-            && is_ambiguous(view, path);
-        let (mut is_absent, mut first) = (true, true);
-        for (part, index) in self.path.parts(view).zip(0_usize..) {
-            let at = || part.element.map_or_else(place, |it| self.keyed(self.path.place(it)));
-            if let Some(why) = self.unknown_part(index, &part, judged) {
-                outcome.add_unknown(at(), why);
-                continue;
-            }
-            let found = self.found(&part);
-            is_absent &= found.is_none();
-            let length = if let Some(Scalar::Text(text)) = &found { text.len() } else { 0 };
-            // Of exact values a set is searched, and a pattern counts for itself.
-            if !judged.budget.bytes(BYTES_PER_PART + length) {
-                return;
-            }
-            let passes = |found| !is_never && self.condition.holds(found, judged.budget);
-            if found.as_ref().map_or(!(is_each && must_exist), passes) {
-                continue;
-            }
-            let (amount, shown) = match (&found, &part.value) {
-                _ if self.says.shows == Shows::Backend => {
-                    (0, view.text("backend").unwrap_or_default().to_owned())
-                }
-                (Some(Scalar::Number(number)), Some(ViewValue::Bytes(_, text))) => {
-                    (*number, text.to_string())
-                }
-                (Some(Scalar::Number(number)), _) => (*number, number.to_string()),
-                (Some(Scalar::Text(text)), _) => (0, text.to_string()),
-                // Of an object or a map all that it holds is compared; an element is compared as a whole below.
-                _ if is_each => (0, String::new()),
-                _ => (0, view.value(path).unwrap_or_default().to_string()),
-            };
-            let (whole, excess) = match &self.condition {
-                Condition::NotZero => (String::new(), i128::MAX),
-                Condition::AtLeast(_) if !is_endpoint => (String::new(), -amount),
-                Condition::AtMost(_) if !is_endpoint => (String::new(), amount),
-                _ if is_each => (part.element.map(Element::whole).unwrap_or_default(), 0),
-                _ if is_endpoint => (format!("{digest:x} {shown}"), 0),
-                _ => (shown.clone(), 0),
-            };
-            let remark = if std::mem::take(&mut first) { judged.remark(path) } else { String::new() };
-            // Where the backend does not decide, its place is not that of the fault.
-            let by_backend = self.says.shows == Shows::Backend && remark.is_empty();
-            let at = if by_backend { view.pointer("backend") } else { at() };
-            let whole = format!("{} {} {whole}", self.field, self.name);
-            outcome.add_number(at, (self.message(judged, &shown), remark), whole, excess);
-            if outcome.violations.len() > MAX_ORDINARY && !judged.budget.finding() {
-                return;
-            }
-        }
-        if is_absent && !is_unknown && !is_each && must_exist && judged.can_have(path) {
-            outcome.add(place(), self.message(judged, ""), &self.field);
+        let is_known = self.note_unknown(judged, outcome);
+        // Of a value that is not known, but for an address, what is known of it is judged.
+        if (is_known || !self.is_of_endpoint()) && !self.judge_values(judged, outcome) && is_known {
+            self.judge_absence(judged, outcome);
         }
     }
 
+    /// Notes why the value is not known. Returns whether it is.
+    fn note_unknown(&self, judged: &JudgedView<'_>, outcome: &mut RuleOutcome) -> bool {
+        let why = self.why_unknown(judged.view);
+        if let Some(why) = &why {
+            let digest = digest_at(judged.view, self.path.path);
+            outcome.add_unknown_of(self.place(judged.view), why.clone(), digest);
+        }
+        why.is_none()
+    }
+
+    /// Judges what stands at the path. Returns whether there is a value.
+    fn judge_values(&self, judged: &JudgedView<'_>, outcome: &mut RuleOutcome) -> bool {
+        let (mut has_value, before) = (false, outcome.violations.len());
+        for (part, place, why) in self.values(judged) {
+            let found = self.found(&part);
+            has_value |= found.is_some() || why.is_some();
+            if let Some(why) = why {
+                outcome.add_unknown(place, why);
+            } else if !self.accepts(found.as_ref(), judged) {
+                let is_first = outcome.violations.len() == before;
+                self.add_violation((&part, place, found), is_first, judged, outcome);
+                if outcome.violations.len() > MAX_ORDINARY && !judged.budget.finding() {
+                    break;
+                }
+            }
+        }
+        has_value
+    }
+
+    /// The values at the path, each with its place, and why it is not known. Each counts for the budget.
+    fn values<'v>(
+        &'v self,
+        judged: &'v JudgedView<'_>,
+    ) -> impl Iterator<Item = (ViewPart<'v>, Pointer, Option<Why>)> {
+        let place = self.place(judged.view);
+        let values = self.path.parts(judged.view).zip(0_usize..).map(move |(part, index)| {
+            let at = part.element.map_or_else(|| place.clone(), |it| self.keyed(self.path.place(it)));
+            let why = self.unknown_part(index, &part, judged);
+            (part, at, why)
+        });
+        // Of exact values a set is searched, and a pattern counts for itself.
+        values.take_while(|(part, ..)| {
+            let length = if let Some(Scalar::Text(text)) = self.found(part) { text.len() } else { 0 };
+            judged.budget.bytes(BYTES_PER_PART + length)
+        })
+    }
+
+    /// Whether a value meets the condition. What is absent meets it, but in an element that must have it.
+    fn accepts(&self, found: Option<&Scalar<'_>>, judged: &JudgedView<'_>) -> bool {
+        let Some(found) = found else { return !(self.path.is_each() && self.must_exist()) };
+        // A host that clients read in two ways is never among those that are allowed.
+        let path = self.path.path;
+        let is_never = below_endpoint(path) == Some(".host")
+            && !self.condition.is_about_presence()
+            && is_ambiguous(judged.view, path);
+        !is_never && self.condition.holds(found, judged.budget)
+    }
+
+    fn add_violation(
+        &self,
+        (part, place, found): (&ViewPart<'_>, Pointer, Option<Scalar<'_>>),
+        is_first: bool,
+        judged: &JudgedView<'_>,
+        outcome: &mut RuleOutcome,
+    ) {
+        let (view, path) = (judged.view, self.path.path);
+        let is_by_backend = self.says.shows == Shows::Backend;
+        let shown = match self.shown(part) {
+            _ if is_by_backend => view.text("backend").unwrap_or_default().to_owned(),
+            Some(shown) => shown,
+            // Of an object or a map all that it holds is compared; an element is compared as a whole.
+            None if self.path.is_each() => String::new(),
+            None => view.value(path).unwrap_or_default().to_string(),
+        };
+        let number = if let Some(Scalar::Number(number)) = found { number } else { 0 };
+        let (whole, excess) = match &self.condition {
+            Condition::NotZero => (String::new(), i128::MAX),
+            Condition::AtLeast(_) if !self.is_of_endpoint() => (String::new(), -number),
+            Condition::AtMost(_) if !self.is_of_endpoint() => (String::new(), number),
+            _ if self.path.is_each() => (part.element.map(Element::whole).unwrap_or_default(), 0),
+            _ if self.is_of_endpoint() => (format!("{:x} {shown}", digest_at(view, path)), 0),
+            _ => (shown.clone(), 0),
+        };
+        let remark = if is_first { judged.remark(path) } else { String::new() };
+        // Where the backend does not decide, its place is not that of the fault.
+        let place = if is_by_backend && remark.is_empty() { view.pointer("backend") } else { place };
+        let whole = format!("{} {} {whole}", self.field, self.name);
+        outcome.add_number(place, (self.message(judged, &shown), remark), whole, excess);
+    }
+
+    /// What has to be there, and is not, although objects like this can have it.
+    fn judge_absence(&self, judged: &JudgedView<'_>, outcome: &mut RuleOutcome) {
+        if self.must_exist() && !self.path.is_each() && judged.can_have(self.path.path) {
+            outcome.add(self.place(judged.view), self.message(judged, ""), &self.field);
+        }
+    }
+
+    const fn must_exist(&self) -> bool {
+        matches!(self.condition, Condition::Exists(true))
+    }
+
+    fn is_of_endpoint(&self) -> bool {
+        below_endpoint(self.path.path).is_some()
+    }
+
     /// Whether the author of the object wrote the value: of a list each element.
-    fn judge_written(&self, wanted: bool, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
+    fn judge_written(&self, wanted: bool, judged: &JudgedView<'_>, outcome: &mut RuleOutcome) {
         let (view, path) = (judged.view, self.path.path);
         if !self.path.is_each() {
             if judged.can_be_written(path) && self.is_written(judged) != wanted {
@@ -302,7 +340,7 @@ impl Check {
     /// The elements of a list, each with the place of its value, and whether the author of the object wrote that.
     fn elements<'j>(
         &'j self,
-        judged: &'j Judged<'_>,
+        judged: &'j JudgedView<'_>,
     ) -> impl Iterator<Item = (&'j dyn Element, Pointer, bool)> {
         let is_added = |index: usize| judged.view.containers.get(index).is_none_or(|it| it.added);
         let elements = self.path.parts(judged.view).map_while(|part| part.element);
@@ -320,7 +358,7 @@ impl Check {
 
     /// Whether the value stands in the object as its author sent it. Where no field holds the value, its place is that of the
     /// map around it, or of all that memgate reads a list from.
-    fn is_written(&self, judged: &Judged<'_>) -> bool {
+    fn is_written(&self, judged: &JudgedView<'_>) -> bool {
         let (view, path) = (judged.view, self.path.path);
         let Some(sent) = judged.sent else { return false };
         let place = self.place(view);
@@ -328,7 +366,7 @@ impl Check {
         match self.path.holds {
             _ if below_endpoint(path).is_some() || self.key.is_some() => is_sent(),
             Holds::List | Holds::Map => {
-                let is_there = |part: Part<'_>| match part.value {
+                let is_there = |part: ViewPart<'_>| match part.value {
                     Some(ViewValue::Map(map)) => !map.is_empty(),
                     value => value.is_some(),
                 };
@@ -344,84 +382,83 @@ impl Check {
     }
 
     /// Whether the condition holds for what a rule judges, as a condition of that rule.
-    pub(super) fn hold(&self, judged: &Judged<'_>) -> Applies {
+    pub(super) fn hold(&self, judged: &JudgedView<'_>) -> Applies {
         let (role, path) = (judged.role(), self.path.path);
         let object = judged.user.unwrap_or(judged);
         let is_of_both = self.path.by_sources.contains(&role);
         let is_own = self.path.own.contains(&role) && (!is_of_both || object.can_have(path));
-        let is_of_memory = !is_own && is_of_both;
-        // A condition on memory is not about the object itself.
-        if is_of_memory && judged.user.is_none() {
-            return Applies::No;
-        }
-        let judged = if is_own { object } else { judged };
         let is_there = is_own || judged.user.is_some();
-        let view = judged.view;
-        let written = self.written_path();
-        let yes = |words: &str| Applies::Yes(vec![format!("{written} {words}")]);
-        let of_absent = |wanted: bool| if wanted { Applies::No } else { yes("is not set") };
-        let unknown = |pointer, why| {
-            let (of, digest) = (String::new(), 0);
-            Applies::Unknown(Box::new(Unknown { pointer, why, of, digest }))
-        };
         match self.condition {
-            Condition::Exists(wanted) if !is_there => return of_absent(wanted),
-            Condition::Written(_) if is_of_memory && judged.can_be_written(path) => {
-                return unknown(self.place(view), Why::Author);
+            // A condition on memory is not about the object itself.
+            _ if !is_there && is_of_both => Applies::No,
+            Condition::Exists(false) if !is_there => self.met_by("is not set"),
+            Condition::Written(_) if !is_own && is_of_both && judged.can_be_written(path) => {
+                self.unknown(self.place(judged.view), Why::Author)
             }
-            Condition::Written(wanted) => {
-                let words = if wanted { "is written" } else { "is not written" };
-                // Of a list one element is enough; of none nothing is written.
-                let mut elements = self.elements(judged).filter(|_| is_own && self.path.is_each()).peekable();
-                let is_met = if elements.peek().is_some() {
-                    elements.any(|(.., is_written)| is_written == wanted)
-                } else {
-                    let is_whole = is_own && !self.path.is_each();
-                    wanted == (is_whole && judged.can_be_written(path) && self.is_written(judged))
-                };
-                return if is_met { yes(words) } else { Applies::No };
-            }
-            _ if !is_there => return Applies::No,
-            _ => {}
+            Condition::Written(wanted) => self.hold_written(wanted, is_own.then_some(object)),
+            _ if !is_there => Applies::No,
+            _ => self.hold_value(if is_own { object } else { judged }),
         }
-        if let Some(why) = view.why_unknown(path).filter(|_| !self.is_known_all_the_same(view)) {
-            return unknown(self.place(view), why);
+    }
+
+    /// Of a list one element is enough; of none nothing is written.
+    fn hold_written(&self, wanted: bool, own: Option<&JudgedView<'_>>) -> Applies {
+        let is_written = |own: &JudgedView<'_>| own.can_be_written(self.path.path) && self.is_written(own);
+        let is_met = match own.filter(|_| self.path.is_each()) {
+            Some(own) => {
+                let mut elements = self.elements(own).peekable();
+                let is_empty = elements.peek().is_none();
+                is_empty && !wanted || elements.any(|(.., is_written)| is_written == wanted)
+            }
+            None => wanted == own.is_some_and(is_written),
+        };
+        match (is_met, wanted) {
+            (false, _) => Applies::No,
+            (true, true) => self.met_by("is written"),
+            (true, false) => self.met_by("is not written"),
+        }
+    }
+
+    /// Whether a value meets it; one that is not known may do so.
+    fn hold_value(&self, judged: &JudgedView<'_>) -> Applies {
+        if let Some(why) = self.why_unknown(judged.view) {
+            return self.unknown(self.place(judged.view), why);
         }
         let (mut is_absent, mut first_unknown) = (true, None);
-        for (part, index) in self.path.parts(view).zip(0_usize..) {
-            if let Some(why) = self.unknown_part(index, &part, judged) {
-                let at = part.element.map_or_else(|| self.place(view), |it| self.keyed(self.path.place(it)));
-                first_unknown.get_or_insert_with(|| unknown(at, why));
-                continue;
-            }
-            let Some(found) = self.found(&part) else { continue };
-            is_absent = false;
-            let length = if let Scalar::Text(text) = &found { text.len() } else { 0 };
-            if !judged.budget.bytes(BYTES_PER_PART + length) {
-                return Applies::No;
-            }
-            if self.condition.holds(&found, judged.budget) {
-                let shown = match &part.value {
-                    Some(ViewValue::Bytes(_, text) | ViewValue::Text(text)) => text.to_string(),
-                    Some(ViewValue::Integer(number)) => number.to_string(),
-                    Some(ViewValue::Flag(flag)) => flag.to_string(),
-                    Some(ViewValue::Map(map)) if self.key.is_some() => {
-                        let key = self.key.as_ref();
-                        key.and_then(|key| map.get(key)).cloned().unwrap_or_default()
-                    }
-                    _ => return yes("is set"),
-                };
-                let is_hidden =
-                    self.says.shows == Shows::Hidden || self.key.as_deref().is_some_and(is_credential_name);
-                let shown = if is_hidden { HIDDEN.to_owned() } else { value(judged, &shown) };
-                return yes(&format!("is {shown}"));
+        for (part, place, why) in self.values(judged) {
+            let found = self.found(&part);
+            is_absent &= found.is_none();
+            if let Some(why) = why {
+                first_unknown.get_or_insert_with(|| self.unknown(place, why));
+            } else if found.is_some_and(|found| self.condition.holds(&found, judged.budget)) {
+                return self.met_by_value(self.shown(&part), judged);
             }
         }
-        match (first_unknown, &self.condition) {
-            (Some(unknown), _) => unknown,
-            (None, Condition::Exists(false)) if is_absent => yes("is not set"),
-            (None, _) => Applies::No,
+        match first_unknown {
+            Some(unknown) => unknown,
+            None if is_absent && matches!(self.condition, Condition::Exists(false)) => {
+                self.met_by("is not set")
+            }
+            None => Applies::No,
         }
+    }
+
+    fn met_by(&self, words: &str) -> Applies {
+        Applies::Yes(vec![format!("{} {words}", self.written_path())])
+    }
+
+    fn met_by_value(&self, shown: Option<String>, judged: &JudgedView<'_>) -> Applies {
+        let is_hidden =
+            self.says.shows == Shows::Hidden || self.key.as_deref().is_some_and(is_credential_name);
+        match shown {
+            None => self.met_by("is set"),
+            Some(_) if is_hidden => self.met_by(&format!("is {HIDDEN}")),
+            Some(shown) => self.met_by(&format!("is {}", value(judged, &shown))),
+        }
+    }
+
+    fn unknown(&self, pointer: Pointer, why: Why) -> Applies {
+        Applies::Unknown(Box::new(Unknown { pointer, why, of: String::new(), digest: 0 }))
     }
 
     /// What views like these can hold at the path; `None` if a rule does not read it there, or they never have it.
@@ -497,6 +534,10 @@ impl Check {
         }
     }
 
+    fn why_unknown(&self, view: &MemoryView) -> Option<Why> {
+        view.why_unknown(self.path.path).filter(|_| !self.is_known_all_the_same(view))
+    }
+
     /// Whether the condition can be judged although the value is unknown: that there is an endpoint is known, and whether a
     /// host that clients read in two ways is allowed.
     fn is_known_all_the_same(&self, view: &MemoryView) -> bool {
@@ -516,7 +557,7 @@ impl Check {
 
     /// Why the value of one element is unknown: whether an object exists may be, and in another namespace that something is
     /// missing there is not reported.
-    fn unknown_part(&self, index: usize, part: &Part<'_>, judged: &Judged<'_>) -> Option<Why> {
+    fn unknown_part(&self, index: usize, part: &ViewPart<'_>, judged: &JudgedView<'_>) -> Option<Why> {
         let is_secret = part.value == Some(ViewValue::Flag(false)) && judged.is_foreign();
         let reference = judged.view.references.get(index)?;
         (self.path.path == "references[].found" && (part.value.is_none() || is_secret)).then(|| {
@@ -526,7 +567,7 @@ impl Check {
     }
 
     /// The value that is compared; of a list or an object, that it is there.
-    fn found<'v>(&self, part: &'v Part<'v>) -> Option<Scalar<'v>> {
+    fn found<'v>(&self, part: &'v ViewPart<'v>) -> Option<Scalar<'v>> {
         Some(match (part.value.as_ref()?, &self.key) {
             (ViewValue::Map(map), Some(key)) => Scalar::Text(map.get(key)?.into()),
             (ViewValue::Text(text), _) => Scalar::Text((&**text).into()),
@@ -539,7 +580,18 @@ impl Check {
         })
     }
 
-    fn message(&self, judged: &Judged<'_>, found: &str) -> Sentence {
+    /// The text of a value, by which it is shown and compared; `None` for a list, an object and a whole map.
+    fn shown(&self, part: &ViewPart<'_>) -> Option<String> {
+        match (part.value.as_ref()?, &self.key) {
+            (ViewValue::Text(text) | ViewValue::Bytes(_, text), _) => Some(text.to_string()),
+            (ViewValue::Integer(number), _) => Some(number.to_string()),
+            (ViewValue::Flag(flag), _) => Some(flag.to_string()),
+            (ViewValue::Map(map), Some(key)) => map.get(key).cloned(),
+            (ViewValue::Map(_) | ViewValue::List | ViewValue::Object | ViewValue::Views(_), _) => None,
+        }
+    }
+
+    fn message(&self, judged: &JudgedView<'_>, found: &str) -> Sentence {
         let (Says { before, shows, behind }, found) = (self.says.clone(), Shown::of(judged, found));
         Sentence::later(self.name, move || {
             let shown = match shows {
@@ -552,6 +604,11 @@ impl Check {
             format!("{before}{shown}{behind}")
         })
     }
+}
+
+/// Distinguishes the address at a path, or that of the memory.
+fn digest_at(view: &MemoryView, path: &str) -> u64 {
+    view.endpoint_at(path).or(view.endpoint.as_ref()).map_or(0, |endpoint| endpoint.digest)
 }
 
 /// Whether clients read the host of the endpoint at a path in different ways. Then it differs from every host that they

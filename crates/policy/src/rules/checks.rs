@@ -1,7 +1,7 @@
 //! A rule that is made of conditions.
 
 use memgate_model::memory_view::Role;
-use memgate_model::typed_rule::{Judged, RuleOutcome, RuleRoles, TypedRule};
+use memgate_model::typed_rule::{JudgedView, RuleOutcome, RuleRoles, TypedRule};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
@@ -40,13 +40,13 @@ impl Checks {
     }
 
     /// The conditions about this view.
-    fn about<'c>(&'c self, judged: &'c Judged<'_>) -> impl Iterator<Item = &'c Check> {
+    fn about<'c>(&'c self, judged: &'c JudgedView<'_>) -> impl Iterator<Item = &'c Check> {
         self.all.iter().filter(|check| !self.is_generic || check.is_of(judged))
     }
 }
 
 impl TypedRule for Checks {
-    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
+    fn judge(&self, judged: &JudgedView<'_>, outcome: &mut RuleOutcome) {
         for check in self.about(judged) {
             if !judged.budget.step() {
                 return;
@@ -61,7 +61,7 @@ impl TypedRule for Checks {
         paths
     }
 
-    fn applies(&self, judged: &Judged<'_>) -> bool {
+    fn applies(&self, judged: &JudgedView<'_>) -> bool {
         self.about(judged).any(|check| judged.can_have(check.path.path))
     }
 

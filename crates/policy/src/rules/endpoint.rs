@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use memgate_model::memory_view::{ENCRYPTED_SCHEMES, ENDPOINTS, EndpointSource, EndpointView, HostView};
-use memgate_model::typed_rule::{Judged, RuleOutcome, Sentence, TypedRule};
+use memgate_model::typed_rule::{JudgedView, RuleOutcome, Sentence, TypedRule};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
@@ -68,7 +68,7 @@ fn ports(fields: &Fields<'_>) -> Option<Vec<u16>> {
 }
 
 impl TypedRule for Endpoint {
-    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
+    fn judge(&self, judged: &JudgedView<'_>, outcome: &mut RuleOutcome) {
         for (path, endpoint) in judged.view.endpoints() {
             self.judge_one((path, endpoint), judged, outcome);
         }
@@ -96,7 +96,7 @@ impl Endpoint {
     fn judge_one(
         &self,
         (path, endpoint): (&str, &EndpointView),
-        judged: &Judged<'_>,
+        judged: &JudgedView<'_>,
         outcome: &mut RuleOutcome,
     ) {
         let pointer = judged.view.pointer(path);
@@ -139,7 +139,7 @@ impl Endpoint {
             || self.in_cluster.is_some()
     }
 
-    fn scheme_fault(&self, endpoint: &EndpointView, judged: &Judged<'_>) -> Option<Fault> {
+    fn scheme_fault(&self, endpoint: &EndpointView, judged: &JudgedView<'_>) -> Option<Fault> {
         let scheme = endpoint.scheme.as_deref().unwrap_or_default();
         let Schemes { plain: allowed, instead } = self.schemes.as_ref()?;
         (!allowed.contains(&plain(scheme))).then(|| {
@@ -152,7 +152,7 @@ impl Endpoint {
     /// What is wrong with the rest of an address: messages, each with what it judged. A host that clients read in
     /// different ways is not among any allowed hosts, and an address that is loopback, private or without encryption in
     /// our reading stays forbidden.
-    fn address_faults(&self, endpoint: &EndpointView, judged: &Judged<'_>) -> Vec<Fault> {
+    fn address_faults(&self, endpoint: &EndpointView, judged: &JudgedView<'_>) -> Vec<Fault> {
         let is_ambiguous = endpoint.is_ambiguous();
         let of_host = |host: &HostView, text: &'static str| {
             let shown = Shown::of(judged, &host.host);

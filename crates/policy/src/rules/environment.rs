@@ -1,7 +1,7 @@
 //! `environment`: whether a pod may set the variables of its memory itself.
 
 use memgate_model::memory_view::Why;
-use memgate_model::typed_rule::{Judged, RuleOutcome, Sentence, TypedRule};
+use memgate_model::typed_rule::{JudgedView, RuleOutcome, Sentence, TypedRule};
 use memgate_primitives::plain_text::cut;
 
 use super::words::{MAX_CHARS, fields};
@@ -19,7 +19,7 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
 }
 
 impl TypedRule for Environment {
-    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
+    fn judge(&self, judged: &JudgedView<'_>, outcome: &mut RuleOutcome) {
         if !self.forbids_overrides {
             return;
         }
@@ -38,7 +38,7 @@ impl TypedRule for Environment {
         vec!["environment"]
     }
 
-    fn applies(&self, judged: &Judged<'_>) -> bool {
+    fn applies(&self, judged: &JudgedView<'_>) -> bool {
         judged.view.sources.iter().any(|source| !source.view.is_undeclared())
     }
 }

@@ -7,14 +7,7 @@ use memgate_primitives::plain_text::quoted_text;
 
 /// A pattern of hosts.
 #[derive(Debug)]
-pub(super) struct HostGlob {
-    /// The pattern after `**.`, or the whole pattern.
-    pattern: Glob,
-    /// How many labels the pattern has.
-    labels: usize,
-    /// Whether a host may have more labels in front.
-    takes_more: bool,
-}
+pub(super) struct HostGlob(Glob);
 
 impl HostGlob {
     /// The pattern that a policy writes, or what is wrong with it.
@@ -33,29 +26,15 @@ impl HostGlob {
         // An address of IPv6, as URLs write it.
         let inner = lower.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         let lower = inner.filter(|inner| inner.contains(':')).unwrap_or(lower);
-        let (rest, takes_more) = match lower.strip_prefix("**.") {
-            Some(rest) => (rest, true),
-            None => (lower, false),
-        };
-        if rest.contains("**") || rest.is_empty() {
-            return None;
-        }
-        Some(Self { pattern: Glob::within(rest, '.'), labels: rest.split('.').count(), takes_more })
+        let rest = lower.strip_prefix("**.").unwrap_or(lower);
+        (!rest.contains("**") && !rest.is_empty()).then(|| Self(Glob::within(lower, '.')))
     }
 
     /// Whether a host in small letters, without final dot, fits. Nothing but names and addresses does: neither the
     /// socket of a process nor an empty host.
     pub(super) fn matches(&self, host: &str, budget: &Budget<'_>) -> bool {
-        self.has_labels_of(host, budget) && !host.is_empty() && host.bytes().all(is_of_host)
-    }
-
-    fn has_labels_of(&self, host: &str, budget: &Budget<'_>) -> bool {
-        if !self.takes_more {
-            return self.pattern.matches(host, budget);
-        }
-        // As many labels as the pattern has stand at the end, and at least one in front of them.
-        let Some((before, _)) = host.rmatch_indices('.').nth(self.labels - 1) else { return false };
-        before > 0 && host.get(before + 1..).is_some_and(|end| self.pattern.matches(end, budget))
+        let is_host = !host.is_empty() && !host.starts_with('.') && host.bytes().all(is_of_host);
+        self.0.matches(host, budget) && is_host
     }
 }
 

@@ -1,7 +1,7 @@
 //! `images`: which images the containers that serve memory may run.
 
 use memgate_model::memory_view::ContainerView;
-use memgate_model::typed_rule::{Judged, RuleOutcome, Sentence, TypedRule};
+use memgate_model::typed_rule::{JudgedView, RuleOutcome, Sentence, TypedRule};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::pointer::Pointer;
@@ -37,7 +37,7 @@ fn globs(fields: &Fields<'_>, field: &str) -> Option<Vec<Glob>> {
 }
 
 impl TypedRule for Images {
-    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
+    fn judge(&self, judged: &JudgedView<'_>, outcome: &mut RuleOutcome) {
         for container in &judged.view.containers {
             self.judge_container(container, judged, outcome);
         }
@@ -54,7 +54,7 @@ impl TypedRule for Images {
 }
 
 impl Images {
-    fn judge_container(&self, container: &ContainerView, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
+    fn judge_container(&self, container: &ContainerView, judged: &JudgedView<'_>, outcome: &mut RuleOutcome) {
         let fits = |glob: &Glob| glob.matches(&container.repository, judged.budget);
         let is_denied =
             self.deny.iter().any(fits) || self.allow.as_ref().is_some_and(|allow| !allow.iter().any(fits));

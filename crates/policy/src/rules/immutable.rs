@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use memgate_model::finding::Cause;
 use memgate_model::memory_view::{MemoryView, ViewPath, ViewValue, below_endpoint};
-use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+use memgate_model::typed_rule::{JudgedView, RuleOutcome, TypedRule};
 use memgate_primitives::plain_text::quoted_text;
 
 use super::check::is_ambiguous;
@@ -34,7 +34,7 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
 }
 
 impl TypedRule for Immutable {
-    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
+    fn judge(&self, judged: &JudgedView<'_>, outcome: &mut RuleOutcome) {
         let Some(old) = judged.old else { return };
         for path in &self.0 {
             let pointer = judged.view.pointer(path);
@@ -59,7 +59,7 @@ impl TypedRule for Immutable {
         self.0.clone()
     }
 
-    fn applies(&self, judged: &Judged<'_>) -> bool {
+    fn applies(&self, judged: &JudgedView<'_>) -> bool {
         judged.old.is_some() && self.paths().iter().any(|path| judged.can_have(path))
     }
 
@@ -75,7 +75,7 @@ fn path_names_host(path: &str) -> bool {
 
 /// The end of the message about a changed value: ` (was …, is …)`, or nothing if one of the two is a list or an object;
 /// `None` without a change.
-fn change(judged: &Judged<'_>, old: &MemoryView, path: &'static str) -> Option<String> {
+fn change(judged: &JudgedView<'_>, old: &MemoryView, path: &'static str) -> Option<String> {
     // Every policy may compare them, and an object may have thousands: making JSON of them takes too long.
     if path == "labels" {
         return (old.labels != judged.view.labels).then(String::new);
@@ -107,7 +107,7 @@ fn of_hosts<'v>(view: &'v MemoryView, path: &'static str) -> Vec<Option<ViewValu
     paths.into_iter().flat_map(|path| ViewPath::known(path).parts(view)).map(|part| part.value).collect()
 }
 
-fn shown(judged: &Judged<'_>, found: Option<&Value>) -> String {
+fn shown(judged: &JudgedView<'_>, found: Option<&Value>) -> String {
     match found {
         None => "unset".to_owned(),
         Some(Value::String(text)) => value(judged, text),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use memgate_model::finding::Cause;
-use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+use memgate_model::typed_rule::{JudgedView, RuleOutcome, TypedRule};
 use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::pointer::Pointer;
@@ -44,7 +44,7 @@ fn values(reader: &Reader<'_>) -> BTreeMap<String, Vec<Glob>> {
 }
 
 impl TypedRule for Labels {
-    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
+    fn judge(&self, judged: &JudgedView<'_>, outcome: &mut RuleOutcome) {
         let labels = &judged.view.labels;
         let place = Pointer::new("/metadata/labels");
         for key in self.required.iter().filter(|key| !labels.contains_key(*key)) {

@@ -3,7 +3,7 @@
 use std::cell::LazyCell;
 
 use memgate_model::memory_view::ContainerView;
-use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+use memgate_model::typed_rule::{JudgedView, RuleOutcome, TypedRule};
 use memgate_primitives::quantity::billionths;
 
 use super::bounds::{Quantity, quantity};
@@ -33,7 +33,7 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
 }
 
 impl TypedRule for Limits {
-    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
+    fn judge(&self, judged: &JudgedView<'_>, outcome: &mut RuleOutcome) {
         for container in &judged.view.containers {
             self.judge_container(container, judged, outcome);
         }
@@ -45,7 +45,7 @@ impl TypedRule for Limits {
 }
 
 impl Limits {
-    fn judge_container(&self, container: &ContainerView, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
+    fn judge_container(&self, container: &ContainerView, judged: &JudgedView<'_>, outcome: &mut RuleOutcome) {
         let shown = LazyCell::new(|| name(judged, &container.name));
         let place = container.field.key("resources").key("limits");
         for resource in self.required.iter().filter(|resource| !container.limits.contains_key(**resource)) {

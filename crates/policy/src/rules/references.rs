@@ -2,7 +2,7 @@
 
 use memgate_model::finding::Cause;
 use memgate_model::memory_view::{MemoryView, ReferenceView, Why, qualified};
-use memgate_model::typed_rule::{Judged, RuleOutcome, Sentence, TypedRule};
+use memgate_model::typed_rule::{JudgedView, RuleOutcome, Sentence, TypedRule};
 use memgate_primitives::plain_text::quoted_key;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
@@ -37,7 +37,7 @@ fn kinds(reader: &Reader<'_>) -> Vec<String> {
 }
 
 impl TypedRule for References {
-    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
+    fn judge(&self, judged: &JudgedView<'_>, outcome: &mut RuleOutcome) {
         for reference in &judged.view.references {
             let ReferenceView { kind, namespace, name, field, found } = reference;
             let path = qualified(namespace, name);

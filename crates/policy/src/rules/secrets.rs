@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use memgate_model::memory_view::{Element as _, SecretView};
-use memgate_model::typed_rule::{Judged, RuleOutcome, Sentence, TypedRule};
+use memgate_model::typed_rule::{JudgedView, RuleOutcome, Sentence, TypedRule};
 use memgate_primitives::glob::Glob;
 
 use super::check::{AnyGlob, Check, Condition, Shows};
@@ -52,7 +52,7 @@ fn among(globs: Vec<Glob>) -> Check {
 }
 
 impl TypedRule for Secrets {
-    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
+    fn judge(&self, judged: &JudgedView<'_>, outcome: &mut RuleOutcome) {
         let view = judged.view;
         if let Some(inline) = &self.inline {
             let unknowns = outcome.unknowns.len();

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use memgate_model::finding::Cause;
 use memgate_model::label_selector::LabelValue;
 use memgate_model::memory_view::Why;
-use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+use memgate_model::typed_rule::{JudgedView, RuleOutcome, TypedRule};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::credential::is_credential_name;
+use memgate_primitives::glob::Glob;
 use memgate_primitives::pointer::Pointer;
 
 use super::check::{AnyGlob, Check, Condition, Shows};
-use super::tenant_glob::TenantGlob;
 use super::words::{MAX_CHARS, MAX_ENTRIES};
 use crate::names::label_key;
 use crate::reader::{Fields, Reader, one_of};
@@ -105,7 +105,7 @@ fn label(fields: &Fields<'_>, field: &str) -> Option<String> {
 }
 
 impl TypedRule for Tenancy {
-    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
+    fn judge(&self, judged: &JudgedView<'_>, outcome: &mut RuleOutcome) {
         match (self.tenant(judged), self.from.missing()) {
             (Ok(Some(tenant)), _) => self.judge_names(tenant, judged, outcome),
             (Ok(None), Some((field, place, words))) if self.is_required => {
@@ -124,7 +124,7 @@ impl TypedRule for Tenancy {
         of_names.chain(self.is_required.then_some("name")).collect()
     }
 
-    fn applies(&self, judged: &Judged<'_>) -> bool {
+    fn applies(&self, judged: &JudgedView<'_>) -> bool {
         let has_tenant = || self.is_required || !matches!(self.tenant(judged), Ok(None));
         has_tenant() && self.paths().iter().any(|path| judged.can_have(path))
     }
@@ -176,7 +176,7 @@ impl TenantSource {
 
 impl Tenancy {
     /// The tenant of a memory, if it has one.
-    fn tenant<'v>(&self, judged: &Judged<'v>) -> Result<Option<&'v str>, Why> {
+    fn tenant<'v>(&self, judged: &JudgedView<'v>) -> Result<Option<&'v str>, Why> {
         let namespace = &judged.view.namespace;
         let found = match &self.from {
             TenantSource::Namespace => return Ok(Some(namespace)),
@@ -190,7 +190,7 @@ impl Tenancy {
         Ok(found.filter(|it| !it.is_empty()))
     }
 
-    fn judge_names(&self, tenant: &str, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
+    fn judge_names(&self, tenant: &str, judged: &JudgedView<'_>, outcome: &mut RuleOutcome) {
         let shown = value(judged, tenant);
         let is_own = |path: &str| {
             !path.starts_with("embedding")
@@ -203,10 +203,41 @@ impl Tenancy {
             }
             let filled = |it: &Arc<str>| format!("\"{}\"", it.replace("{tenant}", shown.trim_matches('"')));
             let behind = format!(" must match {} for tenant {shown}", or(patterns.iter().map(filled)));
-            let globs = patterns.iter().map(|it| AnyGlob::OfTenant(TenantGlob::new(it, tenant))).collect();
+            let globs = patterns.iter().map(|it| AnyGlob::Text(glob_of(it, tenant))).collect();
             let condition = Condition::Fits { globs, written: Vec::new(), wanted: true };
             let of_tenant = format!("tenancy of {tenant}");
             Check::new(path, &of_tenant, field, condition, (what, *shows, behind)).judge(judged, outcome);
+        }
+    }
+}
+
+/// The pattern with the tenant in it. A tenant is the name of a namespace or the value of a label, which have no `*`.
+fn glob_of(pattern: &str, tenant: &str) -> Glob {
+    Glob::stars(pattern.replace("{tenant}", &tenant.replace('*', "\0")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Budget, glob_of};
+
+    #[test]
+    fn fits_names_of_tenants() {
+        for (pattern, tenant, text, expected) in [
+            ("{tenant}-*", "a", "a-notes", true),
+            ("{tenant}-*", "a", "a-b-notes", true),
+            ("{tenant}-*", "a", "ab-notes", false),
+            ("{tenant}", "a", "a", true),
+            ("{tenant}", "a", "aa", false),
+            ("*-{tenant}-*", "a", "x-a-y", true),
+            ("*-{tenant}-*", "a", "x-b-y", false),
+            ("*", "a", "", true),
+            ("a*a", "x", "a", false),
+            ("a?*", "x", "ab", false),
+            ("{tenant}-*", "*", "b-notes", false),
+            ("{tenant}{tenant}", "a", "aa", true),
+        ] {
+            let fits = glob_of(pattern, tenant).matches(text, &Budget::default());
+            assert_eq!(fits, expected, "{pattern} {tenant} {text}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::slice;
 use memgate_model::finding::Cause;
 use memgate_model::memory_view::ViewPath;
 use memgate_model::possible::Possible;
-use memgate_model::typed_rule::{Applies, Conditions, Judged};
+use memgate_model::typed_rule::{Applies, Conditions, JudgedView};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
@@ -43,7 +43,7 @@ pub(crate) fn read(reader: &Reader<'_>) -> Option<Box<dyn Conditions>> {
 }
 
 impl Conditions for When {
-    fn hold(&self, judged: &Judged<'_>) -> Applies {
+    fn hold(&self, judged: &JudgedView<'_>) -> Applies {
         let (mut words, mut unknown) = (Vec::new(), None);
         for check in &self.all {
             if !judged.budget.step() {

@@ -20,9 +20,9 @@ const UNKNOWN: &str = "?";
 
 /// Where an object of a kind, or a source of an Application, names its chart, and has its values; then the fields with values
 /// that are elsewhere.
-type Form = (&'static str, &'static [&'static str], &'static [&'static str]);
+type ReleaseForm = (&'static str, &'static [&'static str], &'static [&'static str]);
 
-fn form(kind: &str) -> Form {
+fn form(kind: &str) -> ReleaseForm {
     const FROM: &[&str] = &["/spec/chart/spec/valuesFiles", "/spec/valuesFrom", "/spec/postRenderers"];
     let values = &["/helm/valuesObject", "/helm/values"];
     match kind {

@@ -3,7 +3,7 @@
 
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::memory_view::{Holds, MemoryView, Role, SecretView, ViewPath};
-use memgate_model::typed_rule::{Judged, NamespaceLabels, RuleOutcome};
+use memgate_model::typed_rule::{JudgedView, NamespaceLabels, RuleOutcome};
 use memgate_primitives::budget::{BYTES_PER_STEP, Budget, MAX_STEPS, MIN_STEPS_PER_FINDING};
 use memgate_primitives::pointer::Pointer;
 use serde_json::{Value, json};
@@ -87,7 +87,7 @@ fn judged(manifest: &Value, view: &MemoryView) -> (usize, usize) {
     assert!(faults.is_empty(), "{:?}", messages(&faults));
     let (budget, mut outcome) = (Budget::default(), RuleOutcome::default());
     let namespace_labels = NamespaceLabels { name: "team", labels: None };
-    let judged = Judged {
+    let judged = JudgedView {
         view,
         user: None,
         tables: &[],

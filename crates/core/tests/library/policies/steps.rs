@@ -3,7 +3,7 @@
 
 use memgate_core::state;
 use memgate_model::memory_view::MemoryView;
-use memgate_model::typed_rule::{Judged, NamespaceLabels, RuleOutcome};
+use memgate_model::typed_rule::{JudgedView, NamespaceLabels, RuleOutcome};
 use memgate_primitives::budget::{Budget, MAX_ENTRIES, MAX_STEPS, MAX_VARIABLES};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ fn steps(rule: &Value, view: &MemoryView) -> Option<(usize, RuleOutcome)> {
     let outcome = |most: usize| {
         let (budget, labels) = (Budget::of_steps(most), BTreeMap::new());
         let (namespace_labels, tables) = (NamespaceLabels { name: "team", labels: Some(&labels) }, &[]);
-        let judged = Judged {
+        let judged = JudgedView {
             view,
             user: None,
             tables,

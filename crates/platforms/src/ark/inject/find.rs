@@ -118,7 +118,7 @@ impl<'s> PodMemory<'s> {
         let mut is_copied = ByKey::default();
         for (index, header) in headers.iter().enumerate().rev() {
             let Some(name) = header.filled_at(&["name"]) else { continue };
-            let last: &mut Option<bool> = is_copied.or_default(one_spelling(name));
+            let last: &mut Option<bool> = is_copied.entry(one_spelling(name)).or_default();
             let value = match last {
                 None => self.header_value(name, header),
                 Some(true) => Err(SAME_VARIABLE),

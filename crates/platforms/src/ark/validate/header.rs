@@ -68,7 +68,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>, findi
         let header = CheckedHeader { name, tree, path: Path::Index(&list, index), work };
         findings.extend(self::name(&header));
         if !name.is_empty()
-            && let Some(sent) = spellings.or_default(one_spelling(name)).sent_besides(name)
+            && let Some(sent) = spellings.entry(one_spelling(name)).or_default().sent_besides(name)
         {
             let name = excerpt(name);
             let message = move |_: &Pointer| format!("duplicate header name: {}; {sent}", shown_key(&name));

@@ -2,6 +2,7 @@
 //! parts, the access rules of shared memory are here; the others have their own modules.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::message::{fit_names, truncate};
@@ -178,7 +179,7 @@ fn changes(
     findings.extend(resized(ensemble, before, report));
     let is_new = |name: &&&str| !before.excluded.contains(**name) && ensemble.has_config(name);
     let own: Arc<str> = excerpt(subject.name).into();
-    for name in ensemble.excluded.sorted().into_iter().filter(is_new) {
+    for name in ensemble.excluded.iter().collect::<BTreeSet<_>>().into_iter().filter(is_new) {
         let at = || Pointer::new("/spec/excludePersonas");
         let (own, name) = (Arc::clone(&own), excerpt(name));
         findings.extend(report.warn_whole(&EXCLUDE_DATA_LOSS, at, move |at| {
