@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::error::{Error, SyntaxError};
-use crate::outline::{Form, NodeId, NodeKind, Outline, TextPart, TextPartForm};
+use crate::outline::{Form, NodeId, NodeKind, Outline, TextPart};
 use crate::place::{DocumentPlace, Outlines};
 use crate::source::{Location, Source, Span};
 use crate::value::ValueReader;
@@ -73,7 +73,7 @@ pub fn objects(documents: &[Arc<Document>]) -> Vec<Arc<Document>> {
 
 /// Like [`parse`], part by part, for sources whose objects together would take too much memory.
 pub fn parse_parts(source: &Arc<Source>) -> impl Iterator<Item = Parsed> + use<> {
-    PartReader { splits_lists: true, ..PartReader::new(source) }.map(|roots| {
+    PartReader::new(source).map(|roots| {
         let mut parsed = Parsed::default();
         for root in roots {
             match root {
@@ -129,10 +129,6 @@ fn root_values(source: &Arc<Source>, outline: &Outline, repeated: &mut usize) ->
 struct PartReader {
     outlines: Arc<Outlines>,
     parts: std::vec::IntoIter<TextPart>,
-    /// Whether the items of a List of JSON come one by one.
-    splits_lists: bool,
-    /// The List whose items come next, with the pointer to them and the number of the next one.
-    list: Option<(Document, Arc<Pointer>, usize)>,
     /// The number of documents before the next part, those with errors too.
     index: usize,
     /// The number of errors among them.
@@ -144,28 +140,7 @@ impl PartReader {
     fn new(source: &Arc<Source>) -> Self {
         let outlines = Arc::new(Outlines::new(source));
         let parts = outlines.parts().into_iter();
-        Self { outlines, parts, splits_lists: false, list: None, index: 0, errors: 0, repeated: 0 }
-    }
-
-    /// The document of a part of JSON, as the one of this number.
-    fn of_json(&self, part: TextPart, index: usize) -> Option<Document> {
-        let outline = self.outlines.read(part, 0);
-        let (root, value) = root_values(&self.outlines.source, &outline, &mut 0).pop()?.ok()?;
-        let place = DocumentPlace::new(&self.outlines, part, &outline, root, index).into();
-        Some(Document { place, value })
-    }
-
-    /// Reads an item of the List before it; nothing if that was read as a whole.
-    fn item(&mut self, part: TextPart) -> Option<Document> {
-        let (list, pointer, number) = self.list.as_ref()?;
-        let Document { place, mut value } = self.of_json(part, list.place.index())?;
-        fill_type_meta(&mut value, list.api_version(), list.kind());
-        let place = Arc::unwrap_or_clone(place).item_of(pointer, *number).into();
-        let document = Document { place, value };
-        if let Some((.., number)) = &mut self.list {
-            *number += 1;
-        }
-        Some(document)
+        Self { outlines, parts, index: 0, errors: 0, repeated: 0 }
     }
 }
 
@@ -173,25 +148,11 @@ impl Iterator for PartReader {
     type Item = Vec<Result<Document, Error>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let Some(mut part) = self.parts.next().filter(|_| self.errors < MAX_ERRORS) else {
+        let Some(part) = self.parts.next().filter(|_| self.errors < MAX_ERRORS) else {
             // An outline takes ten times its text, and few of them are needed again.
             self.outlines.forget();
             return None;
         };
-        if part.form == TextPartForm::JsonItem {
-            return Some(self.item(part).into_iter().map(Ok).collect());
-        }
-        self.list = None;
-        if part.form == TextPartForm::JsonHead {
-            let list = self.of_json(part, self.index).filter(|head| self.splits_lists && is_list(head));
-            if let Some(list) = list {
-                self.index += 1;
-                let pointer = list.place.list();
-                self.list = Some((list, pointer, 0));
-                return Some(Vec::new());
-            }
-            part = TextPart::new(part.start(), part.bytes().end, TextPartForm::Json);
-        }
         let outline = self.outlines.read(part, self.errors);
         let errors = outline.roots.iter().filter(|root| root.is_err()).count();
         self.errors += errors;

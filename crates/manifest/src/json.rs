@@ -7,11 +7,8 @@ use std::sync::Arc;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
-use crate::dialect::control_character;
 use crate::error::SyntaxError;
-use crate::outline::{
-    Form, MAX_DEPTH, Node, NodeId, NodeKind, Outline, ScalarText, Style, Tag, TextPart, TextPartForm,
-};
+use crate::outline::{Form, MAX_DEPTH, Node, NodeId, NodeKind, Outline, ScalarText, Style, Tag, TextPart};
 use crate::source::Source;
 
 /// Whether the text can be JSON objects or arrays at all.
@@ -19,52 +16,15 @@ pub(super) fn looks_like(source: &Source) -> bool {
     source.text().trim_start_matches('\u{feff}').trim_start().starts_with(['{', '['])
 }
 
-/// A text of fewer bytes is one part: its outline and values are small enough.
-const LARGE_TEXT: usize = 1 << 20;
-
 /// Parses a part. The first byte that is not JSON is an error of the whole source.
 pub(super) fn read(source: &Arc<Source>, part: TextPart) -> Result<Outline, Box<SyntaxError>> {
     let mut reader = JsonReader::new(source, part);
-    if part.form == TextPartForm::JsonHead {
-        reader.items = Items::EndAt(part.bytes().end);
-    }
     while reader.at < reader.text.len() {
         let root = reader.value(0)?;
         reader.outline.roots.push(Ok(root));
-        if part.form != TextPartForm::Text {
-            break;
-        }
         reader.skip_blanks();
     }
     Ok(reader.outline)
-}
-
-/// The parts of a large text: each value is one, and of an object with a list `items` without words also each item, so that
-/// a List takes the memory of its largest item. `None` for a text that has an error, or a key twice in one object: it is read
-/// as a whole, which says so.
-pub(super) fn parts(source: &Arc<Source>) -> Option<Vec<TextPart>> {
-    let whole = TextPart::whole(source);
-    if source.text().len() < LARGE_TEXT || control_character(source, whole).is_some() {
-        return None;
-    }
-    let (mut reader, mut parts) = (JsonReader::new(source, whole), Vec::new());
-    while reader.at < reader.text.len() {
-        let start = reader.at;
-        reader.items = Items::Listed(Vec::new(), start);
-        reader.value(0).ok()?;
-        if reader.outline.drop_from(0, reader.text) {
-            return None;
-        }
-        let Items::Listed(items, end) = std::mem::take(&mut reader.items) else { return None };
-        parts.push(if items.is_empty() {
-            TextPart::new(start, reader.at, TextPartForm::Json)
-        } else {
-            TextPart::new(start, end, TextPartForm::JsonHead)
-        });
-        parts.extend(items);
-        reader.skip_blanks();
-    }
-    Some(parts)
 }
 
 struct JsonReader<'s> {
@@ -72,26 +32,13 @@ struct JsonReader<'s> {
     text: &'s str,
     at: usize,
     outline: Outline,
-    items: Items,
-}
-
-/// What becomes of the list `items` of an object that is not within another value.
-#[derive(Default)]
-enum Items {
-    /// It is read like any other.
-    #[default]
-    Read,
-    /// It ends at this byte, and is not read.
-    EndAt(usize),
-    /// Its items are read, and only their parts kept, with the byte at which it ends.
-    Listed(Vec<TextPart>, usize),
 }
 
 impl<'s> JsonReader<'s> {
     /// A reader at the first value of a part.
     fn new(source: &'s Arc<Source>, part: TextPart) -> Self {
-        let (text, items) = (source.text(), Items::Read);
-        let mut reader = Self { source, text, at: part.start(), outline: Outline::default(), items };
+        let text = source.text();
+        let mut reader = Self { source, text, at: part.start(), outline: Outline::default() };
         if reader.at == 0 && text.starts_with('\u{feff}') {
             reader.at = '\u{feff}'.len_utf8();
         }
@@ -130,39 +77,9 @@ impl<'s> JsonReader<'s> {
                 return Err(self.error(self.at, "a \":\" is expected here"));
             }
             self.skip_blanks();
-            let is_list = depth == 0 && self.peek() == Some(b'[') && self.is_items(key);
-            entries.push((key, if is_list { self.items()? } else { self.value(depth + 1)? }));
+            entries.push((key, self.value(depth + 1)?));
         }
         Ok(entries)
-    }
-
-    fn is_items(&self, key: NodeId) -> bool {
-        let NodeKind::Scalar(_, text) = &self.outline.node(key).kind else { return false };
-        !matches!(self.items, Items::Read) && text.get(self.text) == "items"
-    }
-
-    /// The list of the items, empty.
-    fn items(&mut self) -> Result<NodeId, Box<SyntaxError>> {
-        let start = self.at;
-        if let Items::EndAt(end) = self.items {
-            self.at = end;
-        } else {
-            let (mut items, mut has_words) = (Vec::new(), false);
-            while self.next_item(b']', items.is_empty())? {
-                let (start, number) = (self.at, self.outline.len());
-                has_words |= self.peek() == Some(b'"');
-                self.value(2)?;
-                if self.outline.drop_from(number, self.text) {
-                    return Err(self.error(start, "a key is given twice"));
-                }
-                items.push(TextPart::new(start, self.at, TextPartForm::JsonItem));
-            }
-            // Words of a list can belong together, such as a flag and its value, which is masked.
-            items.truncate(if has_words { 0 } else { items.len() });
-            self.items = Items::Listed(items, self.at);
-        }
-        let kind = NodeKind::List(Form::Flow, Vec::new());
-        Ok(self.outline.push(Node { start, content: start, end: self.at, tag: Tag::None, kind }))
     }
 
     fn elements(&mut self, depth: usize) -> Result<Vec<NodeId>, Box<SyntaxError>> {

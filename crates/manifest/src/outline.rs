@@ -24,22 +24,6 @@ pub(super) const MAX_DEPTH: usize = 100;
 pub(super) struct TextPart {
     start: u32,
     end: u32,
-    /// How it is parsed.
-    pub(super) form: TextPartForm,
-}
-
-/// How a part is parsed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TextPartForm {
-    /// As YAML, or as JSON if it is a whole source that looks like JSON.
-    Text,
-    /// As the value of JSON that begins here.
-    Json,
-    /// As the object of JSON that begins here, without what is in its list `items`, whose end is that of the part. The
-    /// items are the next parts.
-    JsonHead,
-    /// As an item of such a list.
-    JsonItem,
 }
 
 /// The number of a node.
@@ -152,7 +136,7 @@ pub(super) fn parts(source: &Source) -> Vec<TextPart> {
     let mut parts = Vec::new();
     let mut start = 0;
     for begin in begins.chain([text.len()]) {
-        parts.push(TextPart::new(start, begin, TextPartForm::Text));
+        parts.push(TextPart::new(start, begin));
         start = begin;
     }
     parts
@@ -172,12 +156,12 @@ fn has_directive(text: &str) -> bool {
 impl TextPart {
     /// All of a source.
     pub(super) fn whole(source: &Source) -> Self {
-        Self::new(0, source.text().len(), TextPartForm::Text)
+        Self::new(0, source.text().len())
     }
 
     /// The part from a byte to before another one.
-    pub(super) fn new(start: usize, end: usize, form: TextPartForm) -> Self {
-        Self { start: offset(start), end: offset(end), form }
+    pub(super) fn new(start: usize, end: usize) -> Self {
+        Self { start: offset(start), end: offset(end) }
     }
 
     /// Its first byte.
@@ -222,28 +206,6 @@ impl Outline {
         let id = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
         self.nodes.push(node);
         NodeId(id)
-    }
-
-    /// The number of nodes.
-    pub(super) const fn len(&self) -> usize {
-        self.nodes.len()
-    }
-
-    /// Drops all nodes from this number on. Returns whether a key stands twice in a mapping among them.
-    pub(super) fn drop_from(&mut self, number: usize, source: &str) -> bool {
-        let name = |key: &NodeId| match &self.node(*key).kind {
-            NodeKind::Scalar(_, text) => text.get(source),
-            _ => "",
-        };
-        let repeats = |node: &Node| {
-            let NodeKind::Map(_, entries) = &node.kind else { return false };
-            let mut names: Vec<_> = entries.iter().map(|(key, _)| name(key)).collect();
-            names.sort_unstable();
-            names.windows(2).any(|pair| pair.first() == pair.last())
-        };
-        let has_repeated = self.nodes.iter().skip(number).any(repeats);
-        self.nodes.truncate(number);
-        has_repeated
     }
 
     /// The node of this number, to complete it.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::dialect::{control_character, read_otherwise};
-use crate::outline::{NodeId, NodeKind, Outline, TextPart, TextPartForm, parts};
+use crate::outline::{NodeId, NodeKind, Outline, TextPart, parts};
 use crate::source::{Location, Source, Span, offset};
 use crate::value::{is_merge, key_name};
 use crate::{json, yaml};
@@ -191,8 +191,7 @@ impl Outlines {
 
     /// The parts of the source.
     pub(super) fn parts(&self) -> Vec<TextPart> {
-        let of_json = if self.is_json { json::parts(&self.source) } else { None };
-        of_json.unwrap_or_else(|| parts(&self.source))
+        parts(&self.source)
     }
 
     /// Parses a part. `errors` is the number of errors in the parts before it.
@@ -219,7 +218,8 @@ impl Outlines {
         if let Some(error) = control_character(source, part) {
             return Outline::of_error(error);
         }
-        if (part.form != TextPartForm::Text || self.is_json && part == TextPart::whole(source))
+        if self.is_json
+            && part == TextPart::whole(source)
             && let Ok(outline) = json::read(source, part)
         {
             return outline;

@@ -8,12 +8,11 @@
 //! findings.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use serde::Deserialize as _;
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess};
 
 use serde_json::value::RawValue;
 use serde_json::{Number, Value};
@@ -23,8 +22,9 @@ use crate::recurring_texts::RecurringTexts;
 use crate::schema::{Field, Schema};
 use crate::view::Text;
 use memgate_primitives::budget::{Budget, Limit, MAX_ENTRIES};
+use memgate_primitives::json::{self, Reader, Scalar, Seed};
+use memgate_primitives::number;
 use memgate_primitives::pointer::{Path, Pointer};
-use memgate_primitives::{json_reader, number};
 
 /// How many unknown field names of one object are kept. A longer list would not help the user.
 const MAX_UNKNOWN_FIELDS: usize = 64;
@@ -114,7 +114,7 @@ impl Tree {
     }
 
     fn parse_with(text: &str, schema: &Schema, budget: Option<&Budget<'_>>) -> serde_json::Result<Self> {
-        json_reader::parse(text, TreeSeed { schema, budget, is_stored: false, path: Path::Root })
+        json::parse(text, TreeReader { schema, budget, is_stored: false, path: Path::Root })
     }
 
     /// Reads any self-describing format by `schema`.
@@ -122,13 +122,13 @@ impl Tree {
     /// # Errors
     /// Those of the deserializer.
     pub fn read<'de, D: Deserializer<'de>>(deserializer: D, schema: &Schema) -> Result<Self, D::Error> {
-        TreeSeed { schema, budget: None, is_stored: false, path: Path::Root }.deserialize(deserializer)
+        TreeReader { schema, budget: None, is_stored: false, path: Path::Root }.read(deserializer)
     }
 
     /// The same with at most as many values as `budget` has steps. Where it has fewer, the rest is left out, and
     /// `budget` has ended.
     pub(super) fn read_stored(text: &str, schema: &Schema, budget: &Budget<'_>) -> serde_json::Result<Self> {
-        json_reader::parse(text, TreeSeed { schema, budget: Some(budget), is_stored: true, path: Path::Root })
+        json::parse(text, TreeReader { schema, budget: Some(budget), is_stored: true, path: Path::Root })
     }
 
     /// Takes no more memory than needed, for a tree that is kept: no room to grow into, and texts that recur shared.
@@ -462,7 +462,7 @@ impl Map {
         }
     }
 
-    fn note_unknown(&mut self, name: &str, position: u32, seed: TreeSeed<'_, '_>) {
+    fn note_unknown(&mut self, name: &str, position: u32, seed: TreeReader<'_, '_>) {
         let unknown = self.unknown();
         let has_room = unknown.len() < MAX_UNKNOWN_FIELDS;
         if has_room && unknown.iter().all(|(known, _)| known != name) && seed.step() {
@@ -473,7 +473,7 @@ impl Map {
 
 /// Reads one value.
 #[derive(Clone, Copy)]
-struct TreeSeed<'s, 'w> {
+struct TreeReader<'s, 'w> {
     schema: &'s Schema,
     /// Counts the values that are kept; `None` for objects of the state.
     budget: Option<&'w Budget<'w>>,
@@ -483,7 +483,7 @@ struct TreeSeed<'s, 'w> {
     path: Path<'w>,
 }
 
-impl TreeSeed<'_, '_> {
+impl TreeReader<'_, '_> {
     /// Whether one more value may be kept.
     fn step(&self) -> bool {
         self.budget.is_none_or(Budget::step)
@@ -499,63 +499,42 @@ impl TreeSeed<'_, '_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for TreeSeed<'_, '_> {
+impl<'de> Reader<'de> for TreeReader<'_, '_> {
     type Value = Tree;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree, D::Error> {
+    fn read<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree, D::Error> {
         match self.schema {
             Schema::Whole(fields) | Schema::Compared(fields) => read_with_text(deserializer, fields, self),
-            _ => deserializer.deserialize_any(self),
+            _ => deserializer.deserialize_any(Seed(self)),
         }
     }
-}
 
-impl<'de> Visitor<'de> for TreeSeed<'_, '_> {
-    type Value = Tree;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Tree, E> {
-        Ok(Tree::Null)
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Tree, E> {
-        Ok(Tree::Boolean(value))
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Tree, E> {
-        Ok(Tree::Integer(value))
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Tree, E> {
-        Ok(i64::try_from(value).map_or_else(|_| Tree::Fraction(value.into()), Tree::Integer))
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Tree, E> {
-        let fraction = || Number::from_f64(value).map_or(Tree::Null, Tree::Fraction);
-        Ok(number::whole(value).map_or_else(fraction, Tree::Integer))
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<Tree, E> {
-        Ok(match self.schema {
+    #[inline]
+    fn scalar<E: Error>(self, scalar: Scalar<'de>) -> Result<Tree, E> {
+        Ok(match (scalar, self.schema) {
+            (Scalar::Null, _) => Tree::Null,
+            (Scalar::Boolean(value), _) => Tree::Boolean(value),
+            (Scalar::Number(number), _) => {
+                let whole = || number.as_f64().filter(|_| number.is_f64()).and_then(number::whole);
+                let integer = number.as_i64().or_else(whole);
+                integer.map_or_else(|| Tree::Fraction(number.clone()), Tree::Integer)
+            }
             // Only the type of the value matters, so its bytes need not be kept.
-            Schema::Any => Tree::Text(Arc::default()),
-            Schema::Credential => Tree::Text(masked(value).into()),
+            (Scalar::Text(_), Schema::Any) => Tree::Text(Arc::default()),
+            (Scalar::Text(text), Schema::Credential) => Tree::Text(masked(&text).into()),
             // The prompt of a run may be here, in place of an object.
-            Schema::Pruned(_) => Tree::Null,
-            _ => Tree::Text(value.into()),
+            (Scalar::Text(_), Schema::Pruned(_)) => Tree::Null,
+            (Scalar::Text(text), _) => Tree::Text(text.into()),
         })
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Tree, A::Error> {
+    fn list<A: SeqAccess<'de>>(self, mut list: A) -> Result<Tree, A::Error> {
         let mut elements = Vec::new();
-        let place = |index| TreeSeed { path: Path::Index(&self.path, index), ..self };
+        let place = |index| TreeReader { path: Path::Index(&self.path, index), ..self };
         match self.schema {
             Schema::List(schema) => {
-                let element = |index| TreeSeed { schema, ..place(index) };
-                while let Some(element) = list.next_element_seed(element(elements.len()))? {
+                let element = |index| TreeReader { schema, ..place(index) };
+                while let Some(element) = list.next_element_seed(Seed(element(elements.len())))? {
                     if !self.has_room(elements.len()) {
                         break;
                     }
@@ -578,7 +557,7 @@ impl<'de> Visitor<'de> for TreeSeed<'_, '_> {
         Ok(Tree::List(elements))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Tree, A::Error> {
+    fn object<A: MapAccess<'de>>(self, map: A) -> Result<Tree, A::Error> {
         match self.schema {
             Schema::Open(fields)
             | Schema::Pruned(fields)
@@ -605,7 +584,7 @@ pub(crate) const fn masked(text: &str) -> &'static str {
 fn read_with_text<'de, D: Deserializer<'de>>(
     deserializer: D,
     fields: &'static [Field],
-    seed: TreeSeed<'_, '_>,
+    seed: TreeReader<'_, '_>,
 ) -> Result<Tree, D::Error> {
     let text = Box::<RawValue>::deserialize(deserializer)?;
     let mut tree = read_by(&text, &Schema::Open(fields), seed)?;
@@ -619,8 +598,8 @@ fn read_with_text<'de, D: Deserializer<'de>>(
     Ok(tree)
 }
 
-fn read_by<E: Error>(text: &RawValue, schema: &Schema, seed: TreeSeed<'_, '_>) -> Result<Tree, E> {
-    json_reader::parse(text.get(), TreeSeed { schema, ..seed }).map_err(E::custom)
+fn read_by<E: Error>(text: &RawValue, schema: &Schema, seed: TreeReader<'_, '_>) -> Result<Tree, E> {
+    json::parse(text.get(), TreeReader { schema, ..seed }).map_err(E::custom)
 }
 
 /// What is read of an element to know its schema.
@@ -629,7 +608,7 @@ const NAMED: Schema = Schema::Pruned(&[Field::new("name", Schema::Text)]);
 fn read_fields<'de, A: MapAccess<'de>>(
     mut access: A,
     fields: &'static [Field],
-    seed: TreeSeed<'_, '_>,
+    seed: TreeReader<'_, '_>,
 ) -> Result<Map, A::Error> {
     let mut map = Map::default();
     let mut position = 0;
@@ -637,7 +616,7 @@ fn read_fields<'de, A: MapAccess<'de>>(
         // Keeps the field's own `'static` name in place of the key, without an allocation.
         if let Some(field) = fields.iter().find(|field| field.name == key).filter(|_| seed.step()) {
             let path = Path::Key(&seed.path, field.name);
-            let tree = access.next_value_seed(TreeSeed { schema: &field.schema, path, ..seed })?;
+            let tree = access.next_value_seed(Seed(TreeReader { schema: &field.schema, path, ..seed }))?;
             map.put(field, position, tree);
         } else {
             access.next_value::<IgnoredAny>()?;
@@ -655,12 +634,12 @@ fn read_fields<'de, A: MapAccess<'de>>(
     Ok(map)
 }
 
-fn read_texts<'de, A: MapAccess<'de>>(mut access: A, seed: TreeSeed<'_, '_>) -> Result<Tree, A::Error> {
+fn read_texts<'de, A: MapAccess<'de>>(mut access: A, seed: TreeReader<'_, '_>) -> Result<Tree, A::Error> {
     let mut all = Vec::new();
-    let text = TreeSeed { schema: &Schema::Text, ..seed };
+    let text = TreeReader { schema: &Schema::Text, ..seed };
     while let Some(Text(key)) = access.next_key::<Text<'de>>()? {
         if seed.has_room(all.len()) {
-            all.push((key.into(), access.next_value_seed(text)?));
+            all.push((key.into(), access.next_value_seed(Seed(text))?));
         } else {
             access.next_value::<IgnoredAny>()?;
         }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-use serde_json::Number;
+use serde_json::{Number, Value};
 
 use crate::json_reader;
 
@@ -19,6 +19,17 @@ pub enum Scalar<'de> {
     Number(Number),
     /// A string, borrowed unless it holds an escape.
     Text(Cow<'de, str>),
+}
+
+impl From<Scalar<'_>> for Value {
+    fn from(scalar: Scalar<'_>) -> Self {
+        match scalar {
+            Scalar::Null => Self::Null,
+            Scalar::Boolean(value) => value.into(),
+            Scalar::Number(number) => number.into(),
+            Scalar::Text(text) => text.into(),
+        }
+    }
 }
 
 /// Reads the value at one place.

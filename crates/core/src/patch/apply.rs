@@ -85,13 +85,7 @@ impl<'a> Reader<'a> for &Paths<'_> {
     }
 
     fn scalar<E: Error>(self, scalar: Scalar<'a>) -> Result<Node<'a>, E> {
-        let value = match scalar {
-            Scalar::Null => Json::Null,
-            Scalar::Boolean(value) => value.into(),
-            Scalar::Number(number) => number.into(),
-            Scalar::Text(text) => text.into(),
-        };
-        Ok(Node::of(value))
+        Ok(Node::of(scalar.into()))
     }
 
     fn list<A: SeqAccess<'a>>(self, mut list: A) -> Result<Node<'a>, A::Error> {

@@ -172,7 +172,9 @@ fn inserts_into_flow_lists_in_one_line() {
     check(
         &format!("{HEAD}  env: [{{name: A, value: a}}]\n"),
         &[add("/spec/env/0", env("X", "1")), add("/spec/env/2", env("Z", "2"))],
-        &format!("{HEAD}  env: [{{name: X, value: \"1\"}}, {{name: A, value: a}}, {{name: Z, value: \"2\"}}]\n"),
+        &format!(
+            "{HEAD}  env: [{{name: X, value: \"1\"}}, {{name: A, value: a}}, {{name: Z, value: \"2\"}}]\n"
+        ),
     );
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Document, root_values, values};
 use crate::error::{Error, SyntaxError};
-use crate::outline::{TextPart, TextPartForm, begins_with_marker};
+use crate::outline::{TextPart, begins_with_marker};
 use crate::place::{DocumentPlace, Outlines, TextBlock};
 use crate::source::{Source, Span};
 use memgate_primitives::pointer::Pointer;
@@ -99,12 +99,12 @@ fn parts(source: &Source, content: Range<usize>) -> Vec<TextPart> {
     for line in text.split_inclusive('\n') {
         let is_marker = indentation(line) == first && begins_with_marker(line.trim_start(), "---");
         if is_marker {
-            parts.push(TextPart::new(begin, at, TextPartForm::Text));
+            parts.push(TextPart::new(begin, at));
             begin = at + first + "---".len();
         }
         at += line.len();
     }
-    parts.push(TextPart::new(begin, content.end, TextPartForm::Text));
+    parts.push(TextPart::new(begin, content.end));
     parts
 }
 

@@ -53,58 +53,6 @@ fn json_between_markers_is_read_part_by_part() {
     assert_eq!(parts("{\"a\": 1}\n{\"b\": 2}\n"), 1);
 }
 
-/// A List of JSON that takes more than a megabyte, with these items and this behind them.
-fn large_list(last: &str, end: &str) -> String {
-    let x = "ä".repeat(500);
-    let item = |number| format!("{{\"metadata\": {{\"name\": \"n{number}\"}}, \"x\": \"{x}\"}},\n");
-    let items: String = (0..2_000).map(item).collect();
-    format!("{{\"items\": [{items}{last}], \"kind\": \"AList\", \"apiVersion\": \"v1\"}}{end}")
-}
-
-#[test]
-fn a_large_list_of_json_is_read_item_by_item() {
-    let nested = "{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [{\"apiVersion\": \"v1\", \"kind\": \"B\"}]}";
-    let other = "\n{\"apiVersion\": \"v1\", \"kind\": \"C\", \"items\": [1]}\n[2]";
-    let text = large_list(&format!("{nested}, 5, null"), other);
-    let source = Arc::new(Source::new("a.json", text.as_str()));
-    let most = parse_parts(&source).map(|part| part.documents.len() + part.non_objects.len()).max();
-    assert_eq!(most, Some(1));
-    let found = |text: &str, skipped: usize| {
-        let Parsed { documents, non_objects, errors } = parse(&Arc::new(Source::new("a.json", text)));
-        assert!(errors.is_empty(), "{errors:?}");
-        let place = |it: &Document| {
-            let caret = it.locate(&Pointer::new("/metadata/name")).caret;
-            let (index, prefix) = (it.place().index(), it.place().prefix());
-            (it.value().clone(), it.span().start - skipped, caret.end - skipped, prefix, index)
-        };
-        let others = non_objects.iter().map(|it| (it.document.span().start - skipped, it.reason));
-        (documents.iter().map(place).collect::<Vec<_>>(), others.collect::<Vec<_>>())
-    };
-    let (documents, non_objects) = found(&text, 0);
-    assert_eq!((documents.len(), non_objects.len()), (2_002, 3));
-    // With a comment and markers it is YAML, whose documents are read as a whole.
-    let as_yaml = text.replacen('{', "#\n{", 1).replace(other, &other.replace('\n', "\n---\n"));
-    let (of_yaml, others_of_yaml) = found(&as_yaml, 2);
-    assert_eq!(documents[..2_001], of_yaml[..2_001]);
-    assert_eq!(non_objects[..2], others_of_yaml[..2]);
-    assert_eq!((of_yaml.len(), others_of_yaml.len()), (2_002, 3));
-}
-
-#[test]
-fn an_error_in_a_large_list_of_json_is_one_of_the_whole() {
-    for (last, end, expected, documents) in [
-        ("{\"a\": 1, \"a\": 2}", "", "the key \"a\" is given twice", 0),
-        // What is behind it does not end the List.
-        ("{\"apiVersion\": \"v1\", \"kind\": \"B\"}", "}", "a JSON value cannot start like this", 2_001),
-        ("{\"a\": {\"b\" 1}}", "", "a \":\" is expected here", 0),
-    ] {
-        let parsed = parse(&Arc::new(Source::new("a.json", large_list(last, end))));
-        let messages: Vec<_> = parsed.errors.iter().filter_map(|it| it.syntax_error()).collect();
-        let messages: Vec<_> = messages.iter().map(|it| it.message.as_str()).collect();
-        assert_eq!((messages, parsed.documents.len()), (vec![expected], documents));
-    }
-}
-
 #[test]
 fn places_are_found_after_other_parts_were_read() {
     let text = "apiVersion: v1\nkind: A\nx: {z: 1}\n---\napiVersion: v1\nkind: B\nx: {z: 2}\n";

@@ -1,8 +1,8 @@
 //! Of an object what a snapshot holds: the fields that decisions read, of others and about it.
 
 use memgate_model::kind::Kind;
-use memgate_model::plain_value::pruned;
 use memgate_model::schema::Schema;
+use memgate_model::tree::Tree;
 use memgate_policy::written::LAST_APPLIED;
 use serde_json::{Value, json};
 
@@ -95,5 +95,28 @@ mod tests {
         let owner = json!([{"kind": "Cluster", "name": "c", "controller": true}]);
         assert_eq!(namespace["metadata"]["ownerReferences"], owner);
         assert!(namespace["status"].is_null());
+    }
+}
+
+/// The parts of a value that the schema reads. For a Secret's data these are the keys, each with an empty string.
+fn pruned(value: &Value, schema: &Schema) -> Value {
+    Tree::read(value, schema).map(|tree| tree.to_json()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use memgate_model::kind::{MEMORY_POLICY, SECRET};
+
+    use super::*;
+
+    #[test]
+    fn keeps_what_is_read() {
+        let secret = json!({"kind": "Secret", "metadata": {"name": "a", "uid": "u"}, "type": "Opaque",
+            "data": {"KEY": "c2VjcmV0"}, "stringData": ["x"]});
+        let kept = json!({"metadata": {"name": "a"}, "data": {"KEY": ""}, "stringData": []});
+        assert_eq!(pruned(&secret, &SECRET.schema), kept);
+        let policy = json!({"metadata": {"name": "a"}, "spec": {"any": [{"thing": 1}]}, "status": {}});
+        assert_eq!(pruned(&policy, &MEMORY_POLICY.schema)["spec"], policy["spec"]);
+        assert_eq!(pruned(&policy, &MEMORY_POLICY.schema).get("status"), None);
     }
 }
