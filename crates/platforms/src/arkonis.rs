@@ -8,7 +8,6 @@ mod api;
 pub mod codes;
 mod default;
 mod edges;
-mod fields;
 mod inject;
 mod validate;
 mod view;

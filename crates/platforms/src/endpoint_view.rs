@@ -49,12 +49,12 @@ pub fn parse(from: EndpointSource, text: &str, namespace: &str, state: &mut Stat
 
 /// The warning about a URL of which clients read different hosts. The reading of a connection string in another form
 /// is the provider's own.
-pub(crate) fn ambiguous_host(text: &str, pointer: &str) -> Option<Finding> {
+pub(crate) fn ambiguous_host(text: &str, pointer: impl Into<Pointer>) -> Option<Finding> {
     let is_url = text.contains(":/") || text.contains(":\\");
     if !is_url || text.contains("$(") || read(text).reading <= Reading::Unusual {
         return None;
     }
-    let pointer = Pointer::new(pointer);
+    let pointer = pointer.into();
     let message = format!(
         "{}: clients read its host in different ways; write scheme://host:port/path",
         pointer.field()

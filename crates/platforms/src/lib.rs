@@ -3,7 +3,7 @@
 //! A row ([`Family`]) at the head of each folder is all that the rest of memgate knows about the platform.
 //! Platforms never use each other. They share the modules beside them: [`message`] for
 //! wording, [`references`] for objects that are missing, `url`, `authority`, [`endpoint_view`] and `container_view` for the views that
-//! policies judge, `fields` for memories whose fields are rows, and the injection engine, [`inject`].
+//! policies judge, and the injection engine, [`inject`].
 //! [`common`] holds the codes that do not belong to a platform.
 
 pub mod ark;
@@ -12,7 +12,6 @@ mod authority;
 pub mod common;
 pub mod container_view;
 pub mod endpoint_view;
-mod fields;
 pub mod inject;
 pub mod kagent;
 pub mod message;

@@ -196,6 +196,13 @@ impl From<&str> for Pointer {
     }
 }
 
+/// From the names of the fields on the way to a place.
+impl From<&[&str]> for Pointer {
+    fn from(path: &[&str]) -> Self {
+        path.iter().fold(Self::root(), |pointer, name| pointer.key(name))
+    }
+}
+
 impl From<&Self> for Pointer {
     fn from(pointer: &Self) -> Self {
         pointer.clone()

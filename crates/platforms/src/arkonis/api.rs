@@ -11,14 +11,10 @@
 //! | [`AGENTOPS`] | AgentMemory | AgentDeployment | AgentConfig | `agentops.io/deployment` |
 
 use memgate_model::kind::Kind;
-use memgate_model::schema::{Field, METADATA, METADATA_OF_JUDGED, Schema, schema};
+use memgate_model::schema::{METADATA, METADATA_OF_JUDGED, Schema, schema};
 use memgate_model::selector::PodSelector;
 use memgate_model::tree::Tree;
 use memgate_primitives::pointer::Pointer;
-
-use crate::fields::MemoryFields;
-
-use super::fields::{ARK_FIELDS, IN_CONTEXT, SWARM_FIELDS};
 
 /// The container of an agent pod that gets the memory.
 pub(crate) const AGENT_CONTAINER: &str = "agent";
@@ -36,8 +32,8 @@ pub(crate) struct Dialect {
     pub(crate) pod_label: &'static str,
     /// The path from an agent to the object that names its memory.
     pub(crate) memory_ref: &'static [&'static str],
-    /// The fields of a memory.
-    pub(crate) fields: &'static MemoryFields,
+    /// The vector databases that a memory may name.
+    pub(crate) providers: &'static [&'static str],
     /// Whether this is the successor, whose rules differ in places.
     pub(crate) successor: bool,
 }
@@ -51,7 +47,7 @@ const ARKONIS_NAMES: Dialect = Dialect {
     settings: Kind::new(ARKONIS_GROUP, "ArkSettings", "arksettings", SETTINGS),
     pod_label: "arkonis.dev/deployment",
     memory_ref: &["spec", "memoryRef"],
-    fields: &ARK_FIELDS,
+    providers: &["qdrant", "pinecone", "weaviate"],
     successor: false,
 };
 
@@ -70,7 +66,7 @@ pub(crate) static KUBESWARM: Dialect = Dialect {
     settings: Kind::new(KUBESWARM_GROUP, "SwarmSettings", "swarmsettings", SETTINGS),
     pod_label: "kubeswarm/deployment",
     memory_ref: &["spec", "runtime", "loop", "memory", "ref"],
-    fields: &SWARM_FIELDS,
+    providers: &["qdrant", PGVECTOR],
     successor: true,
 };
 
@@ -121,24 +117,22 @@ const AGENTOPS_GROUP: (&str, &str) = ("agentops.agentops.io", VERSION);
 
 const NAME_ONLY: Schema = schema! { open { "name": text, } };
 
-const SECRET_REF: Field = Field::new("secretRef", NAME_ONLY);
+const REDIS_SCHEMA: Schema =
+    schema! { open { "secretRef": NAME_ONLY, "ttlSeconds": integer, "maxEntries": integer, } };
 
-const REDIS: Schema = schema! { open { SECRET_REF, "ttlSeconds": integer, "maxEntries": integer, } };
-
-const VECTOR_STORE: Schema =
-    schema! { open { "provider" "endpoint" "collection": text, SECRET_REF, "ttlSeconds": integer, } };
+const VECTOR_STORE_SCHEMA: Schema = schema! { open { "provider" "endpoint" "collection": text, "secretRef": NAME_ONLY, "ttlSeconds": integer, } };
 
 const MEMORY: Schema = schema! { open {
     "metadata": METADATA_OF_JUDGED,
-    "spec": open { "backend": text, "redis": REDIS, "vectorStore": VECTOR_STORE, },
+    "spec": open { "backend": text, "redis": REDIS_SCHEMA, "vectorStore": VECTOR_STORE_SCHEMA, },
 } };
 
 const SWARM_MEMORY: Schema = schema! { open {
     "metadata": METADATA_OF_JUDGED,
     "spec": open {
         "backend": text,
-        "redis": REDIS,
-        "vectorStore": VECTOR_STORE,
+        "redis": REDIS_SCHEMA,
+        "vectorStore": VECTOR_STORE_SCHEMA,
         "embedding": open {
             "model" "provider": text,
             "dimensions": integer,
@@ -165,9 +159,162 @@ const SETTINGS: Schema = schema! { open {
     "spec": open { "memoryBackend": text, },
 } };
 
+/// A field, as the names on the way to it.
+pub(crate) type Field = &'static [&'static str];
+
+/// Where memory is kept.
+pub(crate) const BACKEND: Field = &["spec", "backend"];
+/// The same in settings.
+pub(crate) const SETTINGS_BACKEND: Field = &["spec", "memoryBackend"];
+/// The section of Redis.
+pub(crate) const REDIS: Field = &["spec", "redis"];
+/// The Secret with the URL of Redis.
+pub(crate) const REDIS_SECRET: Field = &["spec", "redis", "secretRef", "name"];
+/// Seconds until Redis drops an entry, and what an absent number means.
+pub(crate) const REDIS_TTL: (Field, i64) = (&["spec", "redis", "ttlSeconds"], 3600);
+/// The number of entries in Redis.
+pub(crate) const MAX_ENTRIES: (Field, i64) = (&["spec", "redis", "maxEntries"], 0);
+/// The section of a vector database.
+pub(crate) const VECTOR_STORE: Field = &["spec", "vectorStore"];
+/// The vector database.
+pub(crate) const PROVIDER: Field = &["spec", "vectorStore", "provider"];
+/// The base URL of the vector database.
+pub(crate) const ENDPOINT: Field = &["spec", "vectorStore", "endpoint"];
+/// The collection in the vector database.
+pub(crate) const COLLECTION: Field = &["spec", "vectorStore", "collection"];
+/// The reference to the Secret with the API key of the vector database.
+pub(crate) const VECTOR_SECRET_REF: Field = &["spec", "vectorStore", "secretRef"];
+/// Its name.
+pub(crate) const VECTOR_SECRET: Field = &["spec", "vectorStore", "secretRef", "name"];
+/// Seconds until the vector database drops an entry.
+pub(crate) const VECTOR_TTL: (Field, i64) = (&["spec", "vectorStore", "ttlSeconds"], 0);
+/// The successor's section of the embedding model.
+pub(crate) const EMBEDDING: Field = &["spec", "embedding"];
+/// The embedding model.
+pub(crate) const EMBEDDING_MODEL: Field = &["spec", "embedding", "model"];
+/// The provider of the embedding model.
+pub(crate) const EMBEDDING_PROVIDER: Field = &["spec", "embedding", "provider"];
+/// The Secret with the API key of the embedding provider.
+pub(crate) const EMBEDDING_SECRET: Field = &["spec", "embedding", "apiKeyRef", "name"];
+
+/// The collection if none is given.
+pub(crate) const COLLECTION_DEFAULT: &str = "agent-memories";
+/// The embedding provider if none is given: the name of the model decides.
+pub(crate) const OF_MODEL: &str = "auto";
+/// The provider whose address is a connection string.
+pub(crate) const PGVECTOR: &str = "pgvector";
+
+/// Where memory is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Backend {
+    /// Within one task's context window only.
+    InContext,
+    /// In Redis.
+    Redis,
+    /// In a vector database.
+    VectorStore,
+}
+
+impl Backend {
+    /// The names, in the order in which messages list them.
+    pub(crate) const NAMES: [&str; 3] = ["in-context", "redis", "vector-store"];
+
+    /// The backend of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        [Self::InContext, Self::Redis, Self::VectorStore].into_iter().find(|backend| backend.name() == name)
+    }
+
+    /// Its name in objects.
+    pub(crate) const fn name(self) -> &'static str {
+        let [in_context, redis, vector_store] = Self::NAMES;
+        match self {
+            Self::InContext => in_context,
+            Self::Redis => redis,
+            Self::VectorStore => vector_store,
+        }
+    }
+}
+
+/// A memory resource. A value of the wrong type reads as absent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Memory<'t> {
+    object: &'t Tree,
+    /// Whether an absent name of a Secret counts as an empty one.
+    empty_names: bool,
+}
+
+impl<'t> Memory<'t> {
+    /// Reads an object.
+    pub(crate) const fn read(dialect: &Dialect, object: &'t Tree) -> Self {
+        Self { object, empty_names: dialect.successor }
+    }
+
+    /// The backend, if it is one of the known ones.
+    pub(crate) fn backend(&self) -> Option<Backend> {
+        self.text(BACKEND).and_then(Backend::named)
+    }
+
+    /// Whether there is an object at a place.
+    pub(crate) fn has(&self, section: &[&str]) -> bool {
+        self.object.at(section).is_some_and(Tree::is_object)
+    }
+
+    /// The value of a field.
+    pub(crate) fn at(&self, field: Field) -> Option<&'t Tree> {
+        self.object.at(field)
+    }
+
+    /// The text of a field.
+    pub(crate) fn text(&self, field: Field) -> Option<&'t str> {
+        self.object.text_at(field)
+    }
+
+    /// The name of a Secret, at the end of this path.
+    pub(crate) fn secret(&self, field: Field) -> Option<&'t str> {
+        let has_reference = || field.split_last().is_some_and(|(_, reference)| self.has(reference));
+        self.text(field).or_else(|| (self.empty_names && has_reference()).then_some(""))
+    }
+
+    /// The number of a field, or what an absent one means. A negative one counts as 0.
+    pub(crate) fn number(&self, (field, default): (Field, i64)) -> i64 {
+        self.at(field).and_then(Tree::integer).unwrap_or(default).max(0)
+    }
+
+    /// The collection, or the default for an absent or empty one.
+    pub(crate) fn collection(&self) -> &'t str {
+        self.text(COLLECTION).filter(|text| !text.is_empty()).unwrap_or(COLLECTION_DEFAULT)
+    }
+
+    /// The embedding provider; without one that is named, the one that kubeswarm chooses from the name of the model.
+    pub(crate) fn embedding_provider(&self) -> Option<&'t str> {
+        let of_model = |model: &str| {
+            if model.starts_with("text-multilingual-embedding-") {
+                "google"
+            } else if model.starts_with("voyage-") {
+                "voyageai"
+            } else {
+                "openai"
+            }
+        };
+        match self.text(EMBEDDING_PROVIDER) {
+            None | Some(OF_MODEL) => self.text(EMBEDDING_MODEL).map(of_model),
+            provider => provider,
+        }
+    }
+
+    /// The sections that the backend does not use, with the backend that would.
+    pub(crate) fn unused_sections(&self) -> impl Iterator<Item = (Field, Backend)> {
+        let (memory, chosen) = (*self, self.backend());
+        let sections = [(REDIS, Backend::Redis), (VECTOR_STORE, Backend::VectorStore)];
+        sections
+            .into_iter()
+            .filter(move |(section, of)| chosen.is_some_and(|it| it != *of) && memory.has(section))
+    }
+}
+
 /// The pointer to the `memoryRef` of an agent.
 pub(crate) fn memory_ref_pointer(dialect: &Dialect) -> Pointer {
-    dialect.memory_ref.iter().fold(Pointer::root(), |pointer, key| pointer.key(key))
+    dialect.memory_ref.into()
 }
 
 /// The `memoryRef` of an agent; `None` if it is absent or not an object.
@@ -216,5 +363,5 @@ pub(crate) fn settings_pointer(index: Option<usize>) -> Pointer {
 
 /// `spec.memoryBackend` of settings; if absent, the CRD's schema sets `in-context`.
 pub(crate) fn memory_backend(settings: &Tree) -> &str {
-    settings.text_at(&["spec", "memoryBackend"]).unwrap_or(IN_CONTEXT.name)
+    settings.text_at(SETTINGS_BACKEND).unwrap_or(Backend::InContext.name())
 }

@@ -1,22 +1,25 @@
 //! What the objects of this family refer to.
 
-use memgate_model::edge::{Edge, Site, memory_used};
+use memgate_model::edge::{Edge, Key, Site, memory_used};
 use memgate_model::kind::Kind;
 use memgate_model::object::index::Index;
 use memgate_model::tree::Tree;
 use memgate_primitives::name::is_dns_subdomain;
 
-use crate::fields::{Backend, MemoryField};
 use crate::references::SECRETS;
 
-use super::api::{AGENTOPS, ARKONIS, ARKONIS_OLD, KUBESWARM, MEMORIES};
+use super::api::{AGENTOPS, ARKONIS, ARKONIS_OLD, Backend, KUBESWARM, MEMORIES, Memory};
 use super::codes::{MEMORY_NOT_FOUND, SECRET_KEY_MISSING, SECRET_MISSING, SETTINGS_NOT_FOUND};
-use super::fields::{EMBEDDING_SECRET, REDIS, REDIS_SECRET, VECTOR_SECRET, VECTOR_STORE};
 
 const WITHOUT_SETTINGS: &str = "the agent runs without it";
 const MEMORY_REF: &str = "/spec/memoryRef/name";
 const CONFIG_REF: &str = "/spec/configRef/name";
 const NOT_STARTED: &str = "the agent is not reconciled without it";
+
+/// The key of the Secret with the URL of Redis.
+pub(crate) const REDIS_KEY: &str = "REDIS_URL";
+/// The key of the Secret with the API key of a vector database.
+pub(crate) const VECTOR_KEY: &str = "VECTOR_STORE_API_KEY";
 
 static SWARM_MEMORIES: [&Kind; 1] = [&KUBESWARM.memory];
 
@@ -33,9 +36,10 @@ pub(crate) static EDGES: [Edge; 15] = [
     settings(Edge::new(&[&ARKONIS_OLD.agent], CONFIG_REF, &[&ARKONIS_OLD.settings]), WITHOUT_SETTINGS),
     settings(Edge::new(&[&AGENTOPS.agent], CONFIG_REF, &[&AGENTOPS.settings]), WITHOUT_SETTINGS),
     settings(Edge::new(&[&KUBESWARM.agent], "/spec/settings/*/name", &[&KUBESWARM.settings]), NOT_STARTED),
-    secret(&MEMORIES, &REDIS_SECRET).only_if(|site, it| is_used(site, it, &REDIS)),
-    secret(&MEMORIES, &VECTOR_SECRET).only_if(|site, it| is_used(site, it, &VECTOR_STORE)),
-    secret(&SWARM_MEMORIES, &EMBEDDING_SECRET).only_if(|site, it| is_used(site, it, &VECTOR_STORE)),
+    secret(&MEMORIES, "/spec/redis/secretRef/name", Key::Fixed(REDIS_KEY))
+        .only_if(|site, it| is_used(site, it, Backend::Redis)),
+    secret(&MEMORIES, "/spec/vectorStore/secretRef/name", Key::Fixed(VECTOR_KEY)).only_if(is_of_vectors),
+    secret(&SWARM_MEMORIES, "/spec/embedding/apiKeyRef/name", Key::Beside("key")).only_if(is_of_vectors),
     Edge::new(&[&KUBESWARM.agent], "/spec/agents/*/agentRef/name", &[&KUBESWARM.agent]),
     Edge::new(&[], "/metadata/labels/arkonis.dev~1deployment", &[&ARKONIS.agent, &ARKONIS_OLD.agent])
         .of_memory(),
@@ -51,12 +55,15 @@ const fn settings(edge: Edge, effect: &'static str) -> Edge {
     edge.where_known().warns(&SETTINGS_NOT_FOUND, effect)
 }
 
-const fn secret(from: &'static [&'static Kind], field: &MemoryField) -> Edge {
-    let edge = Edge::new(from, field.path, &SECRETS).warns(&SECRET_MISSING, "");
-    edge.with_key(field.key, &SECRET_KEY_MISSING)
+const fn secret(from: &'static [&'static Kind], path: &'static str, key: Key) -> Edge {
+    Edge::new(from, path, &SECRETS).warns(&SECRET_MISSING, "").with_key(key, &SECRET_KEY_MISSING)
+}
+
+fn is_of_vectors(site: &Site<'_, Tree>, memory: &Tree) -> bool {
+    is_used(site, memory, Backend::VectorStore)
 }
 
 /// Whether the operator reads the section of a backend. A name that no Secret can have is the concern of another rule.
-fn is_used(site: &Site<'_, Tree>, memory: &Tree, backend: &Backend) -> bool {
-    ARKONIS.fields.of(memory).backend() == Some(backend) && is_dns_subdomain(site.text)
+fn is_used(site: &Site<'_, Tree>, memory: &Tree, backend: Backend) -> bool {
+    Memory::read(&ARKONIS, memory).backend() == Some(backend) && is_dns_subdomain(site.text)
 }

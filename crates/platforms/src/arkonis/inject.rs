@@ -23,7 +23,6 @@ use super::codes::{
     AGENT_WITHOUT_MEMORY, LOOKUP_FAILED, POD_AGENT_NOT_FOUND, POD_ENV_CONFLICT, POD_MEMORY_INVALID,
     POD_MEMORY_NOT_FOUND, POD_NO_AGENT_CONTAINER,
 };
-use super::fields::BACKEND;
 use super::validate::first_denial;
 
 /// What to add to the pod; `None` if it is not an agent pod of this family.
@@ -55,8 +54,7 @@ pub(super) fn own_variables(
     work: &Budget<'_>,
 ) -> (OwnVariables, Vec<OwnVariables>) {
     let Some((dialect, memory)) = found else {
-        let others =
-            OwnVariables::undeclared(pods[0], want::names_of_address(), Some(BACKEND.variable), work);
+        let others = OwnVariables::undeclared(pods[0], want::names_of_address(), Some(want::BACKEND), work);
         return (OwnVariables::default(), others);
     };
     let agent = container_named(pods[0], AGENT_CONTAINER).map(|(index, _)| index);

@@ -9,7 +9,6 @@ mod advice;
 mod agent;
 mod memory;
 
-use crate::fields::{Memory, MemoryField};
 use crate::message::{MAX_NAMES, first_of, one_of};
 use crate::prelude::*;
 use crate::references;
@@ -20,12 +19,15 @@ use memgate_primitives::pointer::Path;
 use memgate_schema::violation::{Rule, SchemaViolation, type_message};
 
 use super::FAMILY;
-use super::api::{DIALECTS, Dialect, KUBESWARM, MISNAMED_GROUP};
+use super::api::{
+    BACKEND, Backend, COLLECTION, COLLECTION_DEFAULT, DIALECTS, Dialect, EMBEDDING_MODEL, EMBEDDING_PROVIDER,
+    ENDPOINT, Field, KUBESWARM, MAX_ENTRIES, MISNAMED_GROUP, Memory, OF_MODEL, PROVIDER, REDIS_SECRET,
+    REDIS_TTL, VECTOR_SECRET, VECTOR_TTL,
+};
 use super::codes::{
     API_VERSION_NOT_SERVED, IN_USE_CHANGED, IN_USE_DELETED, REDIS_REQUIRED, SECTION_UNUSED,
     SWARM_OLDER_VALUE, VECTOR_STORE_REQUIRED,
 };
-use super::fields::BACKEND;
 
 /// All findings about the subject, in any order.
 pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
@@ -45,14 +47,21 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     }
 }
 
+/// What only the successor's operator repository takes: the field, the values, and those that its newer chart takes.
+const OLDER_VALUES: [(Field, [&str; 2], &[&str]); 2] = [
+    (PROVIDER, ["pinecone", "weaviate"], KUBESWARM.providers),
+    (EMBEDDING_PROVIDER, ["google", "voyageai"], &[OF_MODEL, "openai"]),
+];
+
 /// The warning about a value that only the successor's operator repository takes, and its newer chart refuses.
 pub(crate) fn other_release(kind: &Kind, violation: &SchemaViolation<'_>) -> Option<Finding> {
-    let field = KUBESWARM.fields.all().find(|field| field.path == violation.pointer.as_str())?;
+    let is_it = |(field, ..): &(Field, _, _)| Pointer::from(*field) == violation.pointer;
+    let (_, older, newer) = OLDER_VALUES.into_iter().find(is_it)?;
     let value = violation.shown();
     let is_older = *kind == KUBESWARM.memory
         && matches!(violation.rule, Rule::Unsupported(_))
-        && field.older_values.contains(&value.trim_matches('"'));
-    let message = || format!("kubeswarm 0.4 refuses {value}; use {}", one_of(field.values));
+        && older.contains(&value.trim_matches('"'));
+    let message = || format!("kubeswarm 0.4 refuses {value}; use {}", one_of(newer));
     is_older.then(|| Finding::warn(&SWARM_OLDER_VALUE, violation.pointer.clone(), message()))
 }
 
@@ -134,9 +143,8 @@ fn misnamed(subject: &Subject<'_>) -> Vec<Finding> {
 /// Warns about a change. The operator does not watch memories, so running agents keep the old values.
 fn changed(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
     let old = subject.old?;
-    let [old, new] = [old, subject.object].map(|object| dialect.fields.of(object));
-    let in_pods = new.of_backend().iter().filter(|field| !field.variable.is_empty());
-    if [&BACKEND].into_iter().chain(in_pods).all(|field| handed_on(&old, field) == handed_on(&new, field)) {
+    let [old, new] = [old, subject.object].map(|object| Memory::read(dialect, object));
+    if handed_on(&old, new.backend()) == handed_on(&new, new.backend()) {
         return None;
     }
     let users = users(subject, state);
@@ -173,11 +181,25 @@ fn user_names(kind: &str, users: &[&str]) -> Option<(&'static str, String)> {
     (!users.is_empty()).then(|| ("them", format!("{kind}s {names}")))
 }
 
-/// What agents are handed of a field, with defaults applied and negative numbers as 0. If that is equal in two versions,
-/// agents do not have to restart. An empty collection is handed on as it is, although memgate adds the default for it.
-fn handed_on<'t>(memory: &Memory<'t>, field: &MemoryField) -> (bool, Option<&'t str>, i64) {
-    let text = memory.text(field).or(field.default_text);
-    (memory.has_section(field), text, memory.number(field))
+/// What agents of this backend are handed of a memory, with defaults applied and negative numbers as 0. If that is equal in
+/// two versions, agents do not have to restart. An empty collection is handed on as it is, although memgate adds the default
+/// for it.
+fn handed_on<'t>(memory: &Memory<'t>, backend: Option<Backend>) -> (Vec<Option<&'t str>>, [i64; 2]) {
+    let mut texts = vec![memory.text(BACKEND)];
+    match backend {
+        Some(Backend::Redis) => {
+            texts.push(memory.secret(REDIS_SECRET));
+            (texts, [REDIS_TTL, MAX_ENTRIES].map(|field| memory.number(field)))
+        }
+        Some(Backend::VectorStore) => {
+            texts.extend([PROVIDER, ENDPOINT, EMBEDDING_MODEL].map(|field| memory.text(field)));
+            texts.push(memory.secret(VECTOR_SECRET));
+            let with_default = [(COLLECTION, COLLECTION_DEFAULT), (EMBEDDING_PROVIDER, OF_MODEL)];
+            texts.extend(with_default.map(|(field, default)| memory.text(field).or(Some(default))));
+            (texts, [memory.number(VECTOR_TTL), 0])
+        }
+        Some(Backend::InContext) | None => (texts, [0; 2]),
+    }
 }
 
 #[cfg(test)]

@@ -1,14 +1,13 @@
 //! The views of the family's objects, for rules of policies.
 
 use crate::endpoint_view;
-use crate::fields::Backend;
 use crate::inject::own::{OwnReading, OwnVariable};
-use crate::inject::own_memory::{OwnRules, Reads, has_credential, view_of_pod};
+use crate::inject::own_memory::{OwnRow, OwnRules, Reads, has_credential, view_of_pod};
 use crate::url::inline_credential;
 use memgate_model::family::Subject;
 use memgate_model::kind::Kind;
 use memgate_model::memory_view::{
-    EndpointSource, EndpointView, MemoryView, ReferenceView, Role, SourceView, Why,
+    EndpointSource, EndpointView, MemoryView, ReferenceView, Role, SecretView, SourceView, ViewValue, Why,
 };
 use memgate_model::object::{Lookup, Object};
 use memgate_model::pod::Pod;
@@ -18,15 +17,14 @@ use memgate_model::view_table::ViewTable;
 
 use super::FAMILY;
 use super::api::{
-    AGENTOPS, ARKONIS, ARKONIS_OLD, Dialect, KUBESWARM, memory_name, memory_ref_pointer, settings_names,
-    settings_pointer,
+    AGENTOPS, ARKONIS, ARKONIS_OLD, BACKEND, Backend, COLLECTION, COLLECTION_DEFAULT, Dialect, EMBEDDING,
+    EMBEDDING_MODEL, EMBEDDING_SECRET, ENDPOINT, Field, KUBESWARM, MAX_ENTRIES, Memory, PGVECTOR, PROVIDER,
+    REDIS, REDIS_SECRET, REDIS_TTL, VECTOR_SECRET, VECTOR_STORE, VECTOR_TTL, memory_name, memory_ref_pointer,
+    settings_names, settings_pointer,
 };
-use super::fields::{
-    BACKEND, COLLECTION_DEFAULT, ENDPOINT, IN_CONTEXT, PGVECTOR, REDIS, REDIS_SECRET, SWARM_FIELDS,
-    SWARM_VECTOR_STORE, VECTOR_STORE, VECTOR_TTL, VECTOR_URL,
-};
+use super::edges::{REDIS_KEY, VECTOR_KEY};
 use super::inject::is_agent_pod;
-use super::inject::{is_successor, memory_of, own_variables};
+use super::inject::{is_successor, memory_of, own_variables, want};
 use super::validate::{Role as KindRole, role};
 
 /// The kinds that have a view.
@@ -110,9 +108,21 @@ pub(crate) fn view_pod(
     Some(view_of_pod((FAMILY.name, namespace), declared.as_ref(), (own, &others), &rules, state))
 }
 
+/// The variables besides those of the endpoint, as programs read them.
+const OF_REDIS: [OwnRow; 2] =
+    [(want::REDIS_TTL, "ttlSeconds", Reads::Limit), (want::MAX_ENTRIES, "maxEntries", Reads::Limit)];
+const OF_VECTOR_STORE: [OwnRow; 6] = [
+    (want::PROVIDER, "provider", Reads::Text),
+    (want::COLLECTION, "collection", Reads::TextOr(COLLECTION_DEFAULT)),
+    (want::API_KEY, "secrets", Reads::CredentialFor("/spec/vectorStore/secretRef/name")),
+    (want::VECTOR_TTL, "ttlSeconds", Reads::Limit),
+    (want::EMBEDDING_MODEL, "embedding.model", Reads::Text),
+    (want::EMBEDDING_PROVIDER, "embedding.provider", Reads::Text),
+];
+
 /// The backend, if it is one of the platform's.
-fn backend(view: &MemoryView) -> Option<&'static Backend> {
-    view.text("backend").and_then(|name| SWARM_FIELDS.named(name))
+fn backend(view: &MemoryView) -> Option<Backend> {
+    view.text("backend").and_then(Backend::named)
 }
 
 /// Puts what the pod itself sets in the place of what its memory declares. Of another backend, only the pod's own
@@ -121,13 +131,13 @@ fn backend(view: &MemoryView) -> Option<&'static Backend> {
 fn use_own(view: &mut MemoryView, own: OwnReading<'_>, is_successor: bool) -> &'static [&'static str] {
     const OF_SECTION: [&str; 8] =
         ["provider", "endpoint", "ttlSeconds", "maxEntries", "embedding", "collection", "secrets", "inline"];
-    if let Some(set) = own.get(BACKEND.variable) {
+    if let Some(set) = own.get(want::BACKEND) {
         view.clear(&OF_SECTION);
         view.clear(&["embedding.model", "embedding.provider"]);
         (view.endpoint, view.secrets, view.inline) = (None, Vec::new(), Vec::new());
         set.set_value(view, "backend", |text| Some(text.to_owned()));
         let backend = backend(view);
-        set.set_value(view, "durable", |_| backend.map(|it| *it != IN_CONTEXT));
+        set.set_value(view, "durable", |_| backend.map(|it| it != Backend::InContext));
         for path in OF_SECTION {
             view.at(path, &set.field);
             if backend.is_none() {
@@ -140,34 +150,42 @@ fn use_own(view: &mut MemoryView, own: OwnReading<'_>, is_successor: bool) -> &'
         }
     }
     let backend = backend(view);
-    if backend == Some(&REDIS)
-        && let Some(set) = own.get(REDIS_SECRET.variable)
+    if backend == Some(Backend::Redis)
+        && let Some(set) = own.get(want::REDIS_URL)
     {
         // The URL has its own credential.
         view.secrets.clear();
         set.decide(view, "secrets");
     }
-    for row in backend.unwrap_or(&SWARM_VECTOR_STORE).own_rows() {
+    for row in rows(backend.unwrap_or(Backend::VectorStore)) {
         // The limit may be that of another backend.
-        if backend.is_some() || row.0 != VECTOR_TTL.variable {
-            own.set_rows(view, &[row]);
+        if backend.is_some() || row.0 != want::VECTOR_TTL {
+            own.set_rows(view, &[*row]);
         }
     }
     match backend {
-        Some(backend) if *backend == REDIS => &[REDIS_SECRET.variable],
-        Some(backend) if *backend != VECTOR_STORE => &[],
-        Some(_) if is_successor => &[ENDPOINT.variable, VECTOR_URL.variable],
-        Some(_) => &[ENDPOINT.variable],
-        None => &[REDIS_SECRET.variable, ENDPOINT.variable, VECTOR_URL.variable],
+        Some(Backend::InContext) => &[],
+        Some(Backend::Redis) => &[want::REDIS_URL],
+        Some(Backend::VectorStore) if is_successor => &[want::ENDPOINT, want::VECTOR_URL],
+        Some(Backend::VectorStore) => &[want::ENDPOINT],
+        None => &[want::REDIS_URL, want::ENDPOINT, want::VECTOR_URL],
+    }
+}
+
+const fn rows(backend: Backend) -> &'static [OwnRow] {
+    match backend {
+        Backend::InContext => &[],
+        Backend::Redis => &OF_REDIS,
+        Backend::VectorStore => &OF_VECTOR_STORE,
     }
 }
 
 /// Sets what the program reads without a variable.
-fn set_without_variables(view: &mut MemoryView, backend: &Backend) {
-    for (_, path, reads) in backend.own_rows() {
+fn set_without_variables(view: &mut MemoryView, backend: Backend) {
+    for (_, path, reads) in rows(backend) {
         match reads {
             Reads::Limit => view.set(path, Some(0_i64)),
-            Reads::TextOr(default) => view.set(path, Some(default)),
+            Reads::TextOr(default) => view.set(path, Some(*default)),
             Reads::Text | Reads::Nothing | Reads::CredentialFor(_) => {}
         }
     }
@@ -176,7 +194,7 @@ fn set_without_variables(view: &mut MemoryView, backend: &Backend) {
 /// Reads the provider and the collection of the successor's URL: `qdrant://HOST/COLLECTION`, or a connection string.
 fn use_own_url(name: &str, set: &OwnVariable, view: &mut MemoryView) {
     let is_empty = set.text.as_deref().is_some_and(|text| text.trim().is_empty());
-    if name != VECTOR_URL.variable || is_empty {
+    if name != want::VECTOR_URL || is_empty {
         return;
     }
     let is_of_postgres = |scheme: &str| ["postgres", "postgresql"].contains(&scheme);
@@ -229,25 +247,98 @@ fn of_memory(
     (namespace, name): (&str, &str),
     state: &mut StateReader<'_>,
 ) -> MemoryView {
-    let memory = dialect.fields.of(object);
+    let memory = Memory::read(dialect, object);
     let mut view = MemoryView::new(FAMILY.name, Role::Memory, dialect.memory.kind, namespace, name);
-    let endpoint = memory.text(&ENDPOINT);
-    view.inline = endpoint.and_then(|text| inline_credential(text, ENDPOINT.pointer())).into_iter().collect();
-    view.at("inline", ENDPOINT.path);
-    memory.add_to(&mut view);
-    let (name, backend) = (memory.text(&BACKEND), memory.backend());
-    view.put("backend", BACKEND.path, name);
-    view.put("durable", BACKEND.path, name.map(|_| backend != Some(&IN_CONTEXT)));
-    if backend == Some(&VECTOR_STORE) {
+    let endpoint = memory.text(ENDPOINT);
+    view.inline = endpoint.and_then(|text| inline_credential(text, ENDPOINT.into())).into_iter().collect();
+    view.at("inline", ENDPOINT);
+    // What several backends have is at the backend's name, unless the backend is one of them.
+    view.at_all([
+        ("endpoint", "/spec/backend"),
+        ("secrets", "/spec/backend"),
+        ("ttlSeconds", "/spec/backend"),
+        ("maxEntries", "/spec/redis/maxEntries"),
+        ("provider", "/spec/vectorStore/provider"),
+        ("collection", "/spec/vectorStore/collection"),
+    ]);
+    let (name, backend) = (memory.text(BACKEND), memory.backend());
+    match backend {
+        Some(Backend::Redis) => add_redis(&mut view, &memory),
+        Some(Backend::VectorStore) => add_vector_store(&mut view, dialect, &memory),
+        Some(Backend::InContext) | None => {}
+    }
+    view.put("backend", BACKEND, name);
+    view.put("durable", BACKEND, name.map(|_| backend != Some(Backend::InContext)));
+    if backend == Some(Backend::VectorStore) {
         let endpoint = endpoint.filter(|text| !text.trim().is_empty());
         let parse = |text| endpoint_view::parse(EndpointSource::Literal, text, namespace, state);
         view.endpoint = endpoint.map(parse);
     }
-    // The Secret of Redis also contains its endpoint.
-    if let (true, [secret, ..]) = (backend == Some(&REDIS), &*view.secrets) {
+    view
+}
+
+fn add_redis(view: &mut MemoryView, memory: &Memory<'_>) {
+    view.at_all([
+        ("endpoint", "/spec/redis/secretRef"),
+        ("secrets", "/spec/redis/secretRef"),
+        ("ttlSeconds", "/spec/redis/ttlSeconds"),
+    ]);
+    if !memory.has(REDIS) {
+        return;
+    }
+    add_number(view, "ttlSeconds", memory, REDIS_TTL);
+    add_number(view, "maxEntries", memory, MAX_ENTRIES);
+    add_secret(view, memory, REDIS_SECRET, Some(REDIS_KEY));
+    // The Secret also contains the endpoint.
+    if let Some(secret) = view.secrets.first() {
         let of = format!("{}/{}", secret.name, secret.key.as_deref().unwrap_or_default());
         let unknown = EndpointView::unknown(EndpointSource::Secret, Why::EndpointInSecret);
         view.endpoint = Some(unknown.of(&of));
     }
-    view
+}
+
+fn add_vector_store(view: &mut MemoryView, dialect: &Dialect, memory: &Memory<'_>) {
+    view.at_all([
+        ("endpoint", "/spec/vectorStore/endpoint"),
+        ("secrets", "/spec/vectorStore/secretRef"),
+        ("ttlSeconds", "/spec/vectorStore/ttlSeconds"),
+    ]);
+    if dialect.successor {
+        view.at_all([
+            ("embedding", "/spec/embedding"),
+            ("embedding.model", "/spec/embedding/model"),
+            ("embedding.provider", "/spec/embedding/provider"),
+        ]);
+    }
+    if memory.has(VECTOR_STORE) {
+        view.set("provider", memory.text(PROVIDER));
+        let collection = memory.at(COLLECTION).map_or(Some(""), Tree::text);
+        let is_blank = |text: &&str| text.trim().is_empty();
+        view.set(
+            "collection",
+            collection.map(|text| Some(text).filter(|it| !is_blank(it)).unwrap_or(COLLECTION_DEFAULT)),
+        );
+        add_secret(view, memory, VECTOR_SECRET, Some(VECTOR_KEY));
+        add_number(view, "ttlSeconds", memory, VECTOR_TTL);
+    }
+    if dialect.successor && memory.has(EMBEDDING) {
+        view.set("embedding", Some(ViewValue::Object));
+        view.set("embedding.model", memory.text(EMBEDDING_MODEL));
+        view.set("embedding.provider", memory.embedding_provider());
+        let key = memory.at(&["spec", "embedding", "apiKeyRef", "key"]).and_then(Tree::text);
+        add_secret(view, memory, EMBEDDING_SECRET, key.filter(|key| !key.is_empty()));
+    }
+}
+
+/// Adds a number; none of another type.
+fn add_number(view: &mut MemoryView, path: &'static str, memory: &Memory<'_>, field: (Field, i64)) {
+    let is_number = memory.at(field.0).is_none_or(|value| value.integer().is_some());
+    view.set(path, is_number.then(|| memory.number(field)));
+}
+
+/// Adds the Secret that a field names.
+fn add_secret(view: &mut MemoryView, memory: &Memory<'_>, field: Field, key: Option<&str>) {
+    let name = memory.secret(field).filter(|name| !name.is_empty());
+    let secret = name.map(|name| SecretView::new((&view.namespace, name), key, field.into()));
+    view.secrets.extend(secret);
 }

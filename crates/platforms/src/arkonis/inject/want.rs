@@ -1,15 +1,13 @@
 //! The variables that an agent's container should have.
 
-use crate::arkonis::api::{Dialect, memory_backend, settings_names};
+use crate::arkonis::api::{self, Backend, Dialect, Field, Memory, PGVECTOR, memory_backend, settings_names};
 use crate::arkonis::codes::POD_ENV_CONFLICT;
-use crate::arkonis::fields::{
-    BACKEND, COLLECTION, EMBEDDING_MODEL, EMBEDDING_PROVIDER, ENDPOINT, VARIABLES, VECTOR_STORE,
-};
+use crate::arkonis::edges::{REDIS_KEY, VECTOR_KEY};
 use crate::inject::env::{self, ExistingEnv, Position, Variable};
 use crate::inject::own::MemoryVariableNames;
 use crate::inject::{self, Unmet, WantedByContainer, WantedByPod};
 use crate::prelude::*;
-use memgate_model::edit::EnvSource;
+use memgate_model::edit::{EnvSource, KeyRef};
 use memgate_model::injection::Injection;
 use memgate_model::pod::Container;
 use memgate_model::reason::Reason;
@@ -18,6 +16,25 @@ use super::AgentMemory;
 
 const SUCCESSOR_VARIABLE_COUNT: usize = 3;
 const EMBEDDING_VARIABLE_COUNT: usize = 2;
+
+pub(crate) const BACKEND: &str = "AGENT_MEMORY_BACKEND";
+pub(crate) const REDIS_URL: &str = "AGENT_MEMORY_REDIS_URL";
+pub(crate) const REDIS_TTL: &str = "AGENT_MEMORY_REDIS_TTL";
+pub(crate) const MAX_ENTRIES: &str = "AGENT_MEMORY_REDIS_MAX_ENTRIES";
+pub(crate) const PROVIDER: &str = "AGENT_MEMORY_VECTOR_STORE_PROVIDER";
+pub(crate) const ENDPOINT: &str = "AGENT_MEMORY_VECTOR_STORE_ENDPOINT";
+pub(crate) const COLLECTION: &str = "AGENT_MEMORY_VECTOR_STORE_COLLECTION";
+pub(crate) const API_KEY: &str = "AGENT_MEMORY_VECTOR_STORE_API_KEY";
+pub(crate) const VECTOR_TTL: &str = "AGENT_MEMORY_VECTOR_STORE_TTL";
+pub(crate) const VECTOR_URL: &str = "AGENT_VECTOR_STORE_URL";
+pub(crate) const EMBEDDING_MODEL: &str = "AGENT_EMBEDDING_MODEL";
+pub(crate) const EMBEDDING_PROVIDER: &str = "AGENT_EMBEDDING_PROVIDER";
+
+/// The variables about memory, in order; only the successor has the last three.
+const VARIABLES: [&str; 12] = [
+    BACKEND, REDIS_URL, REDIS_TTL, MAX_ENTRIES, PROVIDER, ENDPOINT, COLLECTION, API_KEY, VECTOR_TTL,
+    VECTOR_URL, EMBEDDING_MODEL, EMBEDDING_PROVIDER,
+];
 
 /// The prefix of all [`VARIABLES`]. Variables of the pod without it are skipped.
 const PREFIX: &str = "AGENT_";
@@ -33,8 +50,8 @@ pub(super) fn want<'s, 'p>(
 ) -> Result<WantedByPod<'p>, Unmet> {
     let existing = ExistingEnv::read(container, &[PREFIX]);
     let mut variables = variables(found.dialect, found.memory);
-    let backend = variables.iter_mut().find(|variable| variable.name == BACKEND.variable);
-    if let Some((entry_index, entry)) = existing.get(BACKEND.variable)
+    let backend = variables.iter_mut().find(|variable| variable.name == BACKEND);
+    if let Some((entry_index, entry)) = existing.get(BACKEND)
         && let Some(variable) = backend.filter(|variable| !variable.equals(entry))
     {
         let literal = entry.literal();
@@ -68,7 +85,7 @@ fn backend_conflict(
         format!("{} is already set {set}; {} wants {}", wanted.name, found.memory_title(), quoted(backend));
     let warning = Finding::warn(&POD_ENV_CONFLICT, env::pointer(container).index(entry), message).elsewhere(
         found.memory,
-        BACKEND.pointer(),
+        api::BACKEND.into(),
         "the backend of the memory",
     );
     Box::new(Injection { warnings: vec![warning], ..Injection::nothing(Reason::Conflict) })
@@ -104,7 +121,7 @@ fn unwanted(
         let message = format!("{name} is set but not wanted by {}", found.memory_title());
         Finding::warn(&POD_ENV_CONFLICT, env::pointer(container).index(entry), message).elsewhere(
             found.memory,
-            BACKEND.pointer(),
+            api::BACKEND.into(),
             "the backend of the memory",
         )
     };
@@ -128,16 +145,67 @@ fn first_names(count: usize) -> MemoryVariableNames<'static> {
 
 /// The variables of a valid memory, in order. Without a model, the provider of the model does not matter.
 pub(super) fn variables(dialect: &Dialect, object: &Object) -> Vec<Variable<'static>> {
-    let memory = dialect.fields.of(object.tree());
-    let mut variables = memory.variables(&inject::resource_name(dialect.memory.kind, object));
-    let has_model = memory.text(&EMBEDDING_MODEL).is_some();
-    variables.retain(|variable| has_model || variable.name != EMBEDDING_PROVIDER.variable);
+    let memory = Memory::read(dialect, object.tree());
+    let resource = inject::resource_name(dialect.memory.kind, object);
+    let origin = |field: Field| inject::field_origin(&resource, field.join("."));
+    let literal = |name, text: &str, field| Variable::literal(name, text, origin(field));
+    let number = |name, field: (Field, i64)| {
+        let number = Some(memory.number(field)).filter(|number| *number > 0);
+        number.map(|number| literal(name, &number.to_string(), field.0))
+    };
+    let secret = |name, secret: &str, key: &'static str, field| {
+        let key = KeyRef { name: secret.to_owned(), key: key.into(), optional: None };
+        Variable::new(name, EnvSource::Secret(key), origin(field)).ignoring_optional()
+    };
+    let Some(backend) = memory.backend() else { return Vec::new() };
+    let mut variables = vec![literal(BACKEND, backend.name(), api::BACKEND)];
+    match backend {
+        Backend::Redis if memory.has(api::REDIS) => {
+            let name = memory.secret(api::REDIS_SECRET).unwrap_or_default();
+            variables.push(secret(REDIS_URL, name, REDIS_KEY, api::REDIS_SECRET).address());
+            variables.extend(number(REDIS_TTL, api::REDIS_TTL));
+            variables.extend(number(MAX_ENTRIES, api::MAX_ENTRIES));
+        }
+        Backend::VectorStore if memory.has(api::VECTOR_STORE) => {
+            let text = |field| memory.text(field).unwrap_or_default();
+            let (provider, endpoint) = (text(api::PROVIDER), text(api::ENDPOINT));
+            let collection = literal(COLLECTION, memory.collection(), api::COLLECTION);
+            // Operators write an empty variable for an empty text.
+            let is_empty = memory.text(api::COLLECTION) == Some("");
+            variables.push(literal(PROVIDER, provider, api::PROVIDER));
+            variables.push(literal(ENDPOINT, endpoint, api::ENDPOINT).address());
+            variables.push(if is_empty { collection.or_empty() } else { collection });
+            let key = memory.secret(api::VECTOR_SECRET);
+            variables.extend(key.map(|name| secret(API_KEY, name, VECTOR_KEY, api::VECTOR_SECRET)));
+            variables.extend(number(VECTOR_TTL, api::VECTOR_TTL));
+            if dialect.successor {
+                let url = vector_url(provider, endpoint, memory.collection());
+                variables.push(literal(VECTOR_URL, &url, api::ENDPOINT).address());
+                if let Some((model, of)) = memory.text(api::EMBEDDING_MODEL).zip(memory.embedding_provider())
+                {
+                    variables.push(literal(EMBEDDING_MODEL, model, api::EMBEDDING_MODEL));
+                    variables.push(literal(EMBEDDING_PROVIDER, of, api::EMBEDDING_PROVIDER));
+                }
+            }
+        }
+        Backend::InContext | Backend::Redis | Backend::VectorStore => {}
+    }
     variables
+}
+
+/// The URL `PROVIDER://ENDPOINT/COLLECTION`, without the endpoint's own scheme. The endpoint of pgvector is
+/// a connection string and is used unchanged.
+fn vector_url(provider: &str, endpoint: &str, collection: &str) -> String {
+    if provider == PGVECTOR {
+        return endpoint.to_owned();
+    }
+    let without_scheme = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
+    format!("{provider}://{without_scheme}/{collection}")
 }
 
 /// Whether a value holds `$(NAME)`, which the kubelet resolves only from entries before it.
 fn refers_to_others(found: &AgentMemory<'_>) -> bool {
-    let memory = found.dialect.fields.of(found.memory.tree());
-    let mut texts = [&ENDPOINT, &COLLECTION].into_iter().filter_map(|field| memory.text(field));
-    memory.backend() == Some(&VECTOR_STORE) && texts.any(|text| text.contains("$("))
+    let memory = Memory::read(found.dialect, found.memory.tree());
+    let mut texts = [api::ENDPOINT, api::COLLECTION].into_iter().filter_map(|field| memory.text(field));
+    memory.backend() == Some(Backend::VectorStore) && texts.any(|text| text.contains("$("))
 }

@@ -1,43 +1,57 @@
 //! Warnings about a memory resource that works, but probably not as intended.
 
-use crate::arkonis::api::Dialect;
-use crate::arkonis::codes::{
-    COLLECTION_EMPTY, ENDPOINT_CREDENTIALS, ENDPOINT_NOT_URL, HOSTED_WITHOUT_SECRET, SECTION_UNUSED,
+use crate::arkonis::api::{
+    Backend, COLLECTION, COLLECTION_DEFAULT, Dialect, ENDPOINT, Field, MAX_ENTRIES, Memory, PGVECTOR,
+    PROVIDER, REDIS_TTL, VECTOR_SECRET_REF, VECTOR_STORE, VECTOR_TTL,
 };
-use crate::arkonis::fields::{COLLECTION, COLLECTION_DEFAULT, ENDPOINT, PGVECTOR, PROVIDER, VECTOR_STORE};
+use crate::arkonis::codes::{
+    COLLECTION_EMPTY, ENDPOINT_CREDENTIALS, ENDPOINT_NOT_URL, HOSTED_WITHOUT_SECRET, NUMBER_NEGATIVE,
+    SECTION_UNUSED,
+};
 use crate::endpoint_view::ambiguous_host;
-use crate::fields::Memory;
 use crate::prelude::*;
 use crate::url::Endpoint;
+
+use super::memory::because_of_backend;
 
 /// The domains of hosted vector databases, which require an API key.
 /// Source: the endpoints that Pinecone, Qdrant Cloud and Weaviate Cloud hand out.
 const HOSTED_SUFFIXES: [&str; 4] =
     [".pinecone.io", ".cloud.qdrant.io", ".weaviate.cloud", ".weaviate.network"];
 
-/// The place of the reference to the API key.
-const VECTOR_SECRET_REF: &str = "/spec/vectorStore/secretRef";
-
 /// Warnings that need only the object.
 pub(super) fn findings(dialect: &Dialect, object: &Tree) -> Vec<Finding> {
-    let memory = dialect.fields.of(object);
-    let mut findings: Vec<Finding> = memory.negative_numbers().collect();
+    let memory = Memory::read(dialect, object);
+    let mut findings = negative_numbers(&memory);
     if !dialect.successor {
         findings.extend(unused_sections(&memory));
     }
-    findings.extend(memory.text(&ENDPOINT).and_then(credentials));
-    if memory.backend() == Some(&VECTOR_STORE) && memory.has("/spec/vectorStore") {
+    findings.extend(memory.text(ENDPOINT).and_then(credentials));
+    if memory.backend() == Some(Backend::VectorStore) && memory.has(VECTOR_STORE) {
         findings.extend(vector_store_in_use(dialect, &memory));
     }
     findings
 }
 
+fn negative_numbers(memory: &Memory<'_>) -> Vec<Finding> {
+    let numbers: &[(Field, &str)] = match memory.backend() {
+        Some(Backend::Redis) => &[(REDIS_TTL.0, "no expiry"), (MAX_ENTRIES.0, "unlimited")],
+        Some(Backend::VectorStore) => &[(VECTOR_TTL.0, "no expiry")],
+        Some(Backend::InContext) | None => &[],
+    };
+    let finding = |(field, zero): &(Field, &str)| {
+        memory.at(field)?.integer().filter(|number| *number < 0)?;
+        let message = format!("{} is negative and means {zero}; write 0", field.join("."));
+        Some(Finding::warn(&NUMBER_NEGATIVE, *field, message))
+    };
+    numbers.iter().filter_map(finding).collect()
+}
+
 fn unused_sections(memory: &Memory<'_>) -> Vec<Finding> {
-    let chosen = memory.backend().map_or("", |backend| backend.name);
+    let chosen = memory.backend().map_or("", Backend::name);
     let unused = memory.unused_sections().map(|(section, _)| {
-        let pointer = Pointer::new(section);
-        let message = format!("{} is ignored when backend is \"{chosen}\"", pointer.field());
-        memory.because(Finding::warn(&SECTION_UNUSED, pointer, message))
+        let message = format!("{} is ignored when backend is \"{chosen}\"", section.join("."));
+        because_of_backend(Finding::warn(&SECTION_UNUSED, section, message))
     });
     unused.collect()
 }
@@ -46,19 +60,20 @@ fn unused_sections(memory: &Memory<'_>) -> Vec<Finding> {
 /// stored in plain text.
 fn credentials(endpoint: &str) -> Option<Finding> {
     let message = "spec.vectorStore.endpoint contains credentials; use secretRef";
-    let finding = || Finding::warn(&ENDPOINT_CREDENTIALS, ENDPOINT.pointer(), message);
+    let finding = || Finding::warn(&ENDPOINT_CREDENTIALS, ENDPOINT, message);
     Endpoint::parse(endpoint).userinfo.then(finding)
 }
 
 fn vector_store_in_use(dialect: &Dialect, memory: &Memory<'_>) -> Vec<Finding> {
-    let text = memory.text(&ENDPOINT);
-    let not_url = || not_url(text?, dialect.successor, memory.text(&PROVIDER) == Some(PGVECTOR));
-    let ambiguous = || ambiguous_host(text?, ENDPOINT.path);
+    let text = memory.text(ENDPOINT);
+    let not_url = || not_url(text?, dialect.successor, memory.text(PROVIDER) == Some(PGVECTOR));
+    let ambiguous = || ambiguous_host(text?, ENDPOINT);
     let empty = || {
-        let message = format!("{} is empty; leave it out to get \"{COLLECTION_DEFAULT}\"", COLLECTION.name());
-        Finding::warn(&COLLECTION_EMPTY, COLLECTION.pointer(), message)
+        let message =
+            format!("{} is empty; leave it out to get \"{COLLECTION_DEFAULT}\"", COLLECTION.join("."));
+        Finding::warn(&COLLECTION_EMPTY, COLLECTION, message)
     };
-    let collection = (memory.text(&COLLECTION) == Some("")).then(empty);
+    let collection = (memory.text(COLLECTION) == Some("")).then(empty);
     let endpoint = not_url().or_else(ambiguous);
     endpoint.into_iter().chain(hosted_without_secret(memory)).chain(collection).collect()
 }
@@ -71,14 +86,14 @@ fn not_url(text: &str, of_successor: bool, of_pgvector: bool) -> Option<Finding>
     let fine = endpoint.is_http() || (of_successor && (bare || of_pgvector));
     let is_skipped = text.trim().is_empty() || text.contains("$(");
     let message = "spec.vectorStore.endpoint should be an http(s) base URL, such as http://qdrant:6333";
-    (!fine && !is_skipped).then(|| Finding::warn(&ENDPOINT_NOT_URL, ENDPOINT.pointer(), message))
+    (!fine && !is_skipped).then(|| Finding::warn(&ENDPOINT_NOT_URL, ENDPOINT, message))
 }
 
 fn hosted_without_secret(memory: &Memory<'_>) -> Option<Finding> {
     let is_hosted = |text| Endpoint::parse(text).host_ends_with(&HOSTED_SUFFIXES);
-    let hosted = memory.text(&PROVIDER) == Some("pinecone") || memory.text(&ENDPOINT).is_some_and(is_hosted);
+    let hosted = memory.text(PROVIDER) == Some("pinecone") || memory.text(ENDPOINT).is_some_and(is_hosted);
     let message =
         "spec.vectorStore.secretRef is required for hosted providers: they refuse requests without a key";
-    let finding = || Finding::warn(&HOSTED_WITHOUT_SECRET, Pointer::new(VECTOR_SECRET_REF), message);
+    let finding = || Finding::warn(&HOSTED_WITHOUT_SECRET, VECTOR_SECRET_REF, message);
     (hosted && memory.at(VECTOR_SECRET_REF).is_none()).then(finding)
 }

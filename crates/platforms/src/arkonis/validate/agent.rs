@@ -1,14 +1,13 @@
 //! Validates an agent's reference to memory.
 
 use crate::arkonis::api::{
-    Dialect, memory_backend, memory_name, memory_ref, memory_ref_pointer, settings_names, settings_pointer,
-    settings_references,
+    BACKEND, Backend, Dialect, Memory, SETTINGS_BACKEND, memory_backend, memory_name, memory_ref,
+    memory_ref_pointer, settings_names, settings_pointer, settings_references,
 };
 use crate::arkonis::codes::{
     MEMORY_INVALID, MEMORY_REF_NAME, MEMORY_REF_UNUSABLE, SETTINGS_CONFLICT, SETTINGS_NOT_FOUND,
     SETTINGS_WITHOUT_MEMORY,
 };
-use crate::arkonis::fields::{BACKEND, IN_CONTEXT, SETTINGS_BACKEND};
 use crate::prelude::*;
 use memgate_primitives::name::is_dns_subdomain;
 
@@ -92,7 +91,7 @@ fn effective_settings<'s>(
 /// Warns if the pod would get the name of a backend without connection data.
 fn without_memory(dialect: &Dialect, pointer: Pointer, settings: &Object) -> Option<Finding> {
     let backend = memory_backend(settings.tree());
-    let durable = dialect.fields.named(backend).is_some_and(|backend| *backend != IN_CONTEXT);
+    let durable = Backend::named(backend).is_some_and(|backend| backend != Backend::InContext);
     let message = format!(
         "{} {} sets memoryBackend {} but {} is not set",
         dialect.settings.kind,
@@ -101,12 +100,13 @@ fn without_memory(dialect: &Dialect, pointer: Pointer, settings: &Object) -> Opt
         memory_ref_pointer(dialect).field()
     );
     let finding = || Finding::warn(&SETTINGS_WITHOUT_MEMORY, pointer, message);
-    durable.then(|| finding().elsewhere(settings, SETTINGS_BACKEND.pointer(), "set here"))
+    durable.then(|| finding().elsewhere(settings, SETTINGS_BACKEND.into(), "set here"))
 }
 
 fn conflict(dialect: &Dialect, pointer: Pointer, settings: &Object, memory: &Object) -> Option<Finding> {
     let backend = memory_backend(settings.tree());
-    let differs = backend != IN_CONTEXT.name && backend != dialect.fields.of(memory.tree()).backend()?.name;
+    let own = Memory::read(dialect, memory.tree()).backend()?;
+    let differs = backend != Backend::InContext.name() && backend != own.name();
     let message = format!(
         "{} {} memoryBackend {} is overridden by {} {}",
         dialect.settings.kind,
@@ -117,8 +117,8 @@ fn conflict(dialect: &Dialect, pointer: Pointer, settings: &Object, memory: &Obj
     );
     let finding = || {
         Finding::warn(&SETTINGS_CONFLICT, pointer, message)
-            .elsewhere(settings, SETTINGS_BACKEND.pointer(), "overridden")
-            .elsewhere(memory, BACKEND.pointer(), "this one counts")
+            .elsewhere(settings, SETTINGS_BACKEND.into(), "overridden")
+            .elsewhere(memory, BACKEND.into(), "this one counts")
     };
     differs.then(finding)
 }

@@ -1,33 +1,141 @@
 //! The rules that deny a memory resource, and those for settings that set a memory backend.
 
-use crate::arkonis::api::{Dialect, settings_names, settings_pointer};
-use crate::arkonis::codes::{DURABLE_BACKEND, EMBEDDING_MISSING, SECTION_UNUSED};
-use crate::arkonis::fields::{IN_CONTEXT, SETTINGS_BACKEND, VECTOR_STORE};
+use crate::arkonis::api::{
+    BACKEND, Backend, Dialect, EMBEDDING, ENDPOINT, Field, Memory, PROVIDER, REDIS, REDIS_SECRET,
+    SETTINGS_BACKEND, VECTOR_SECRET, VECTOR_SECRET_REF, VECTOR_STORE, settings_names, settings_pointer,
+};
+use crate::arkonis::codes::{
+    BACKEND_REQUIRED, BACKEND_UNKNOWN, DURABLE_BACKEND, EMBEDDING_MISSING, ENDPOINT_REQUIRED,
+    MEMORY_BACKEND_UNKNOWN, PROVIDER_REQUIRED, PROVIDER_UNKNOWN, REDIS_REQUIRED, REDIS_SECRET_REQUIRED,
+    SECRET_NAME_INVALID, SECTION_UNUSED, VECTOR_SECRET_NAME, VECTOR_STORE_REQUIRED,
+};
+use crate::message::one_of;
 use crate::prelude::*;
+use memgate_model::finding::Code;
+use memgate_primitives::fix::Fix;
+use memgate_primitives::name::is_dns_subdomain;
+use memgate_primitives::plain_text::quoted_single;
+use memgate_primitives::suggest::{did_you_mean, nearest, only_nearest};
 
 /// The rules of the CRD's schema, for every backend.
 pub(super) fn schema_rules(dialect: &Dialect, object: &Tree) -> Vec<Finding> {
-    let mut findings = dialect.fields.of(object).schema_findings();
+    if object.get("spec").is_none() {
+        return vec![Finding::deny(&BACKEND_REQUIRED, "/spec", "spec is required")];
+    }
+    let memory = Memory::read(dialect, object);
+    let mut findings = Vec::new();
+    findings.extend(match memory.text(BACKEND) {
+        None => Some(missing(&memory, &BACKEND_REQUIRED, BACKEND, "").fingerprint_value("")),
+        Some(name) => unsupported(&BACKEND_UNKNOWN, BACKEND, name, &Backend::NAMES),
+    });
+    if memory.has(REDIS) && memory.secret(REDIS_SECRET).is_none() {
+        findings.push(missing(&memory, &REDIS_SECRET_REQUIRED, REDIS_SECRET, ""));
+    }
+    if memory.has(VECTOR_STORE) {
+        findings.extend(match memory.text(PROVIDER) {
+            None => Some(missing(&memory, &PROVIDER_REQUIRED, PROVIDER, "").fingerprint_value("")),
+            // Of the successor, only the definition refuses them.
+            Some("pinecone" | "weaviate") => None,
+            Some(name) => unsupported(&PROVIDER_UNKNOWN, PROVIDER, name, dialect.providers),
+        });
+        if memory.text(ENDPOINT).is_none() {
+            findings.push(missing(&memory, &ENDPOINT_REQUIRED, ENDPOINT, "absent"));
+        }
+    }
+    if memory.at(VECTOR_SECRET_REF).is_some() && memory.secret(VECTOR_SECRET).is_none() {
+        findings.push(missing(&memory, &VECTOR_SECRET_NAME, VECTOR_SECRET, ""));
+    }
     if dialect.successor {
-        findings.extend(forbidden_sections(dialect, object));
+        findings.extend(forbidden_sections(&memory));
     }
     findings
 }
 
 /// The rules of the backend. Without this check the agent would run without its memory.
 pub(super) fn conditional_rules(dialect: &Dialect, object: &Tree) -> Vec<Finding> {
-    dialect.fields.of(object).backend_findings()
+    let memory = Memory::read(dialect, object);
+    match memory.backend() {
+        Some(Backend::Redis) if !memory.has(REDIS) => vec![wrong_section(&memory, &REDIS_REQUIRED, REDIS)],
+        Some(Backend::VectorStore) if !memory.has(VECTOR_STORE) => {
+            vec![wrong_section(&memory, &VECTOR_STORE_REQUIRED, VECTOR_STORE)]
+        }
+        Some(Backend::Redis) => {
+            secret_name(&memory, &REDIS_SECRET_REQUIRED, REDIS_SECRET).into_iter().collect()
+        }
+        Some(Backend::VectorStore) => {
+            let blank = memory.text(ENDPOINT).filter(|text| text.trim().is_empty());
+            let blank = blank.map(|text| missing(&memory, &ENDPOINT_REQUIRED, ENDPOINT, text));
+            blank.into_iter().chain(secret_name(&memory, &VECTOR_SECRET_NAME, VECTOR_SECRET)).collect()
+        }
+        Some(Backend::InContext) | None => Vec::new(),
+    }
+}
+
+/// Refuses a name that no Secret can have.
+fn secret_name(memory: &Memory<'_>, required: &'static Code, field: Field) -> Option<Finding> {
+    let name = memory.secret(field)?;
+    if name.is_empty() {
+        return Some(missing(memory, required, field, ""));
+    }
+    let message = || format!("{}: {} is not a valid Secret name", field.join("."), quoted_single(name));
+    let finding = || Finding::deny(&SECRET_NAME_INVALID, field, message()).fingerprint_value(name);
+    (!is_dns_subdomain(name)).then(|| finding().proposing_name(name))
+}
+
+/// Refuses a value that is not one of the known values.
+fn unsupported(code: &'static Code, field: Field, value: &str, known: &[&'static str]) -> Option<Finding> {
+    if known.contains(&value) {
+        return None;
+    }
+    let synonym = (field == BACKEND && value == "memory").then_some(Backend::InContext.name());
+    let meant = did_you_mean(synonym.or_else(|| nearest(value, known.iter().copied())));
+    let fix = synonym.or_else(|| only_nearest(value, known.iter().copied()));
+    let (name, shown, known) = (field.join("."), quoted_text(value), one_of(known));
+    let message = format!("{name}: unsupported value {shown}; use {known}{meant}");
+    let finding = Finding::deny(code, field, message).fingerprint_value(value);
+    Some(finding.fix(fix.map(|meant| Fix::Text(meant.to_owned()))))
+}
+
+/// Refuses a field without a value.
+fn missing(memory: &Memory<'_>, code: &'static Code, field: Field, value: &str) -> Finding {
+    let when = if field == VECTOR_SECRET { " when secretRef is set" } else { "" };
+    denial(memory, code, field, format!("{} is required{when}", field.join(".")), value)
+}
+
+/// A denial that depends on the backend and on a value.
+fn denial(memory: &Memory<'_>, code: &'static Code, field: Field, message: String, value: &str) -> Finding {
+    let backend = memory.text(BACKEND).unwrap_or_default();
+    Finding::deny(code, field, message).fingerprint_value(format!("{backend}: {value}"))
+}
+
+/// Relates a finding to the backend that causes it.
+pub(super) fn because_of_backend(finding: Finding) -> Finding {
+    finding.related(Pointer::from(BACKEND), "because of this backend")
+}
+
+/// Refuses an object without a section that its backend needs.
+fn section_missing(memory: &Memory<'_>, code: &'static Code, section: Field) -> Finding {
+    let backend = memory.text(BACKEND).unwrap_or_default();
+    let message = format!("{} is required when backend is \"{backend}\"", section.join("."));
+    because_of_backend(denial(memory, code, section, message, "absent"))
+}
+
+/// The same with the section that is filled instead.
+fn wrong_section(memory: &Memory<'_>, code: &'static Code, section: Field) -> Finding {
+    let finding = section_missing(memory, code, section);
+    let Some((filled, _)) = memory.unused_sections().next() else { return finding };
+    let (backend, filled) = (memory.text(BACKEND).unwrap_or_default(), filled.join("."));
+    let message = format!("{}; backend says {backend}, but {filled} is filled", finding.message());
+    finding.with_message(message)
 }
 
 /// Reports sections that the backend does not use, which the successor's CRD refuses.
-fn forbidden_sections(dialect: &Dialect, object: &Tree) -> Vec<Finding> {
-    let memory = dialect.fields.of(object);
-    let forbidden = memory.unused_sections().map(|(section, backend)| {
-        let name = section.trim_start_matches("/spec/");
-        let message = format!("{name} config can only be set when backend is {}", backend.name);
-        memory.because(memory.denial(&SECTION_UNUSED, section, message, ""))
-    });
-    forbidden.collect()
+fn forbidden_sections(memory: &Memory<'_>) -> impl Iterator<Item = Finding> {
+    memory.unused_sections().map(|(section, backend)| {
+        let name = section.last().copied().unwrap_or_default();
+        let message = format!("{name} config can only be set when backend is {}", backend.name());
+        because_of_backend(denial(memory, &SECTION_UNUSED, section, message, ""))
+    })
 }
 
 /// The embedding model of a vector store. The successor's chart refuses a memory without, and the definition of its
@@ -37,17 +145,17 @@ pub(super) fn embedding_missing(
     subject: &Subject<'_>,
     state: &StateReader<'_>,
 ) -> Option<Finding> {
-    let memory = dialect.fields.of(subject.object);
-    let needs = dialect.successor && memory.backend() == Some(&VECTOR_STORE);
-    if !needs || memory.has("/spec/embedding") {
+    let memory = Memory::read(dialect, subject.object);
+    let needs = dialect.successor && memory.backend() == Some(Backend::VectorStore);
+    if !needs || memory.has(EMBEDDING) {
         return None;
     }
-    let finding = memory.section_missing("/spec/embedding", &EMBEDDING_MISSING);
+    let finding = section_missing(&memory, &EMBEDDING_MISSING, EMBEDDING);
     if state.goes_by_bundle(subject.kind) {
         return Some(finding);
     }
     let message = format!("{} by kubeswarm 0.4", finding.message());
-    Some(memory.because(Finding::warn(&EMBEDDING_MISSING, finding.pointer, message)))
+    Some(because_of_backend(Finding::warn(&EMBEDDING_MISSING, finding.pointer, message)))
 }
 
 pub(super) fn settings_findings(
@@ -55,9 +163,9 @@ pub(super) fn settings_findings(
     subject: &Subject<'_>,
     state: &mut StateReader<'_>,
 ) -> Vec<Finding> {
-    let Some(name) = dialect.fields.of(subject.object).text(&SETTINGS_BACKEND) else { return Vec::new() };
-    let finding = match SETTINGS_BACKEND.unsupported(name) {
-        None if name != IN_CONTEXT.name => unconnected_backend(dialect, subject, name, state),
+    let Some(name) = subject.object.text_at(SETTINGS_BACKEND) else { return Vec::new() };
+    let finding = match unsupported(&MEMORY_BACKEND_UNKNOWN, SETTINGS_BACKEND, name, &Backend::NAMES) {
+        None if name != Backend::InContext.name() => unconnected_backend(dialect, subject, name, state),
         unsupported => unsupported,
     };
     finding.into_iter().collect()
@@ -101,6 +209,6 @@ fn unconnected_backend(
         if dialect.successor { "a" } else { "an" },
         dialect.memory.kind
     );
-    let finding = Finding::warn(&DURABLE_BACKEND, SETTINGS_BACKEND.pointer(), message);
+    let finding = Finding::warn(&DURABLE_BACKEND, SETTINGS_BACKEND, message);
     Some(finding.elsewhere(user, named, "used here"))
 }
