@@ -1,10 +1,9 @@
 //! Memory and Query of ark.mckinsey.com.
 //!
 //! A Memory points to an HTTP service and a Query claims one. A pod opts in with an annotation and gets
-//! environment variables. The faces share `value` (which of several values the platform uses), [`address`]
-//! (URLs) and `service` (Services and ports).
+//! environment variables. The faces share `value` (which of several values the platform uses) and `service` (Services and
+//! ports).
 
-pub mod address;
 mod api;
 pub mod codes;
 mod default;

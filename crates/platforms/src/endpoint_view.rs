@@ -3,12 +3,11 @@
 //! The view has every host that the text names, since a client may use any of them. It has nothing from userinfo and
 //! query except the hosts in the query of a database URL. A host that clients read in two ways is unknown.
 
-use std::net::{IpAddr, Ipv4Addr};
-
-use crate::authority::{self, MAX_HOSTS, Reading};
 use crate::common::HOST_AMBIGUOUS;
-use crate::url;
-use crate::url::{Endpoint, server};
+use crate::url::{
+    AddressRange, Endpoint, MAX_HOSTS, Reading, is_scheme, is_web, port_number, reading_of_hosts,
+    reading_of_url, server,
+};
 use memgate_model::finding::Finding;
 use memgate_model::kind::SERVICE;
 use memgate_model::memory_view::{ENCRYPTED_SCHEMES, EndpointSource, EndpointView, HostView, Why};
@@ -35,7 +34,7 @@ pub fn parse(from: EndpointSource, text: &str, namespace: &str, state: &mut Stat
     }
     let WrittenEndpoint { scheme, servers, path, encrypts, reading } = read(text);
     let servers = if servers.is_empty() { vec![Server::default()] } else { servers };
-    let mut host = |server: &Server| host_view(&server.host, port(&server.port), namespace, state);
+    let mut host = |server: &Server| host_view(&server.host, port_number(&server.port), namespace, state);
     let (hosts, path) = match reading {
         Reading::Different => {
             (vec![HostView { host: shown_host(text, &servers), ..HostView::default() }], None)
@@ -78,7 +77,7 @@ pub(crate) fn written_hosts(text: &str) -> WrittenHosts {
 
 fn read(text: &str) -> WrittenEndpoint {
     let trimmed = text.trim();
-    if is_pairs(trimmed) { read_pairs(trimmed) } else { read_url(trimmed, authority::of_url(text)) }
+    if is_pairs(trimmed) { read_pairs(trimmed) } else { read_url(trimmed, reading_of_url(text)) }
 }
 
 /// The host of a text that clients read in different ways, as messages show it: the characters of a host that it begins
@@ -113,13 +112,13 @@ struct Server {
 fn read_url(text: &str, mut reading: Reading) -> WrittenEndpoint {
     let url = Endpoint::parse(text.strip_prefix("//").unwrap_or(text));
     // A text in place of a scheme may be a credential.
-    let scheme = url.scheme.filter(|scheme| authority::is_scheme(scheme));
+    let scheme = url.scheme.filter(|scheme| is_scheme(scheme));
     let scheme = scheme.map(|scheme| match scheme.to_lowercase().as_str() {
         "postgres" => POSTGRES.to_owned(),
         other => other.to_owned(),
     });
     let listed = percent_decoded(url.servers);
-    let is_web = scheme.as_deref().is_some_and(authority::is_web);
+    let is_web = scheme.as_deref().is_some_and(is_web);
     let in_query: Vec<_> = url.parameters().filter(|_| !is_web).collect();
     let ports = last(&in_query, "port").or_else(|| last(&in_query, "pgport")).map(percent_decoded);
     let ports: Vec<&str> = ports.iter().flat_map(|ports| ports.split(',')).collect();
@@ -129,7 +128,7 @@ fn read_url(text: &str, mut reading: Reading) -> WrittenEndpoint {
     }
     for (_, hosts) in in_query.iter().filter(|(name, _)| is_host_parameter(name)) {
         let hosts = percent_decoded(hosts);
-        reading = reading.max(authority::of_hosts(&hosts));
+        reading = reading.max(reading_of_hosts(&hosts));
         add_servers(&hosts, &ports, &mut servers);
     }
     let encrypts = match scheme.as_deref() {
@@ -161,7 +160,7 @@ fn read_pairs(text: &str) -> WrittenEndpoint {
     let ports: Vec<&str> = last(&pairs, "port").into_iter().flat_map(|ports| ports.split(',')).collect();
     let (mut servers, mut reading) = (Vec::new(), Reading::Same);
     for (_, hosts) in pairs.iter().filter(|(key, _)| is_host_parameter(key)) {
-        reading = reading.max(authority::of_hosts(hosts));
+        reading = reading.max(reading_of_hosts(hosts));
         add_servers(hosts, &ports, &mut servers);
     }
     let (reading, encrypts) = (reading.max(of_number(&servers)), requires_tls(&pairs));
@@ -208,11 +207,6 @@ fn public_path(path: &str) -> Option<String> {
     (!path.is_empty() && !path.contains('@')).then(|| masked(path).into_owned())
 }
 
-/// A port, if the text is one.
-fn port(text: &str) -> Option<u16> {
-    text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
 /// Whether a text begins with a `key=value` pair, and so is not an endpoint of another form.
 fn is_pairs(text: &str) -> bool {
     let Some((key, _)) = text.split_once('=') else { return false };
@@ -257,38 +251,12 @@ fn pair_value(text: &str) -> (String, &str) {
 fn host_view(host: &str, port: Option<u16>, namespace: &str, state: &mut StateReader<'_>) -> HostView {
     let host = host.trim().to_lowercase();
     let host = host.strip_suffix('.').unwrap_or(&host).to_owned();
-    match url::ip(&host).map(leads_to) {
-        Some(ip) => {
-            let (private, link_local) = match ip {
-                IpAddr::V4(ip) => (ip.is_private() || is_shared(ip), ip.is_link_local()),
-                IpAddr::V6(ip) => (ip.is_unique_local(), ip.is_unicast_link_local()),
-            };
-            let loopback = ip.is_loopback() || ip.is_unspecified();
-            HostView { port, loopback, private, link_local, in_cluster: false, host }
-        }
-        None => {
-            let loopback = is_own_name(&host);
-            let in_cluster = !loopback && is_in_cluster(&host, namespace, state);
-            HostView { port, loopback, private: false, link_local: false, in_cluster, host }
-        }
-    }
-}
-
-/// The address that a packet arrives at: of IPv4 where a gateway translates IPv6. Source: RFC 6052, section 2.1.
-fn leads_to(ip: IpAddr) -> IpAddr {
-    let IpAddr::V6(v6) = ip else { return ip };
-    match v6.segments() {
-        [0x64, 0xff9b, 0, 0, 0, 0, ..] => {
-            let [.., a, b, c, d] = v6.octets();
-            IpAddr::V4(Ipv4Addr::new(a, b, c, d))
-        }
-        _ => ip,
-    }
-}
-
-/// Whether an address is in the space that carriers, and some clouds for their pods, share. Source: RFC 6598.
-const fn is_shared(ip: Ipv4Addr) -> bool {
-    matches!(ip.octets(), [100, 64..=127, ..])
+    let Some(AddressRange { loopback, private, link_local }) = AddressRange::of(&host) else {
+        let loopback = is_own_name(&host);
+        let in_cluster = !loopback && is_in_cluster(&host, namespace, state);
+        return HostView { port, loopback, in_cluster, host, ..HostView::default() };
+    };
+    HostView { port, loopback, private, link_local, in_cluster: false, host }
 }
 
 /// Whether a name leads to the pod itself: `localhost`, an empty host, or the socket of a process.

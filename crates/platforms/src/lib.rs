@@ -2,13 +2,12 @@
 //!
 //! A row ([`Family`]) at the head of each folder is all that the rest of memgate knows about the platform.
 //! Platforms never use each other. They share the modules beside them: [`message`] for
-//! wording, [`references`] for objects that are missing, `url`, `authority`, [`endpoint_view`] and `container_view` for the views that
+//! wording, [`references`] for objects that are missing, [`url`], [`endpoint_view`] and `container_view` for the views that
 //! policies judge, and the injection engine, [`inject`].
 //! [`common`] holds the codes that do not belong to a platform.
 
 pub mod ark;
 pub mod arkonis;
-mod authority;
 pub mod common;
 pub mod container_view;
 pub mod endpoint_view;
@@ -23,7 +22,7 @@ mod prelude;
 pub mod references;
 pub mod spellings;
 pub mod sympozium;
-mod url;
+pub mod url;
 mod workloads;
 
 use std::borrow::Cow;

@@ -23,7 +23,7 @@ use memgate_manifest::{document::values, source::Source};
 use memgate_model::decision::Decision;
 use memgate_model::reason::Reason;
 use memgate_model::snapshot::Snapshot;
-use memgate_platforms::ark::address::Address;
+use memgate_platforms::url::Endpoint;
 use memgate_workbench::casefile::{self, Case};
 use proptest::{prelude::Rng, test_runner::TestRunner};
 use serde::Deserialize;
@@ -229,7 +229,7 @@ fn takes_the_same_urls(go: &mut Go) -> Result<()> {
             let more = MORE.chars().nth(random_below(MORE.chars().count())).context("a character")?;
             url.insert(places[random_below(places.len())], more);
         }
-        let ours = Address::parse(&url).is_some();
+        let ours = Endpoint::for_go(&url).is_some();
         let theirs = go.parsed_url(&url)?;
         // Go lets control characters pass in a fragment; memgate nowhere.
         let usable = theirs.as_ref().is_ok_and(|read| is_usable(read)) && !url.contains(char::is_control);

@@ -6,6 +6,7 @@
 
 use crate::endpoint_view::is_external;
 use crate::prelude::*;
+use crate::url::Endpoint;
 use crate::workloads::BROKER_VARIABLES;
 use memgate_model::kind::{CONFIG_MAP, SERVICE};
 use memgate_model::memory_view::{MemoryView, Remark, Why, qualified};
@@ -13,7 +14,6 @@ use memgate_model::object::DEFAULT_NAMESPACE;
 use memgate_model::object::index::Index;
 use memgate_primitives::members::ByKey;
 
-use super::address::Address;
 use super::api::WORKLOADS;
 use super::service::{ServiceRef, clean_path};
 use super::value::{EffectiveValue, ValueSource};
@@ -124,11 +124,10 @@ fn at_source<'s>(
 
 /// What a URL leads to; `None` for one that the platform cannot use.
 fn at_url<'s>(url: &str, view: &MemoryView, state: &mut StateReader<'s>) -> Option<Result<Verdict<'s>, Why>> {
-    let host = Address::parse(url)?.host.to_ascii_lowercase();
-    let host = host.strip_suffix('.').unwrap_or(&host);
+    let host = Endpoint::for_go(url)?.name();
     let domain = format!(".svc.{}", state.cluster_domain().trim_matches('.').to_lowercase());
     let of_service = host.strip_suffix(&domain).or_else(|| host.strip_suffix(".svc"));
-    let Some((name, namespace)) = of_service.unwrap_or(host).split_once('.') else {
+    let Some((name, namespace)) = of_service.unwrap_or(&host).split_once('.') else {
         return Some(Err(Why::Serving));
     };
     if namespace.contains('.') {

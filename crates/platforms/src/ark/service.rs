@@ -1,9 +1,9 @@
 //! Resolves a `serviceRef` to a Service, one of its ports, and a URL.
 
 use crate::prelude::*;
+use crate::url;
 use memgate_model::kind::SERVICE;
 
-use super::address::is_port;
 use super::value::ValueSource;
 
 /// The domain of all Services, as the platform writes it. The platform ignores the cluster's real domain.
@@ -78,7 +78,7 @@ impl<'t> ServiceRef<'t> {
 fn port_number(port: &Tree) -> Option<i64> {
     match port {
         Tree::Integer(number) => Some(*number).filter(|number| (1..=65535).contains(number)),
-        Tree::Text(text) if is_port(text) => text.parse().ok(),
+        Tree::Text(text) => url::port_number(text).filter(|number| *number > 0).map(i64::from),
         _ => None,
     }
 }

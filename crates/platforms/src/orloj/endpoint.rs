@@ -87,7 +87,7 @@ pub(super) fn is_in_cluster(endpoint: &str, namespace: &str) -> bool {
         Some(IpAddr::V6(address)) => return address.is_unique_local(),
         None => {}
     }
-    let host = Endpoint::parse(endpoint).host.trim_end_matches('.').to_ascii_lowercase();
+    let host = Endpoint::parse(endpoint).name();
     match host.split_once('.') {
         None => true,
         Some((_, rest)) => rest == namespace || rest.split('.').any(|label| label == "svc"),
@@ -96,7 +96,7 @@ pub(super) fn is_in_cluster(endpoint: &str, namespace: &str) -> bool {
 
 /// Whether a bearer token would travel in clear text.
 pub(super) fn is_plain_http(endpoint: &str) -> bool {
-    Endpoint::parse(endpoint).scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("http"))
+    Endpoint::parse(endpoint).has_scheme("http")
 }
 
 /// The port of Postgres.
@@ -128,7 +128,7 @@ pub(super) fn database(endpoint: &str) -> Option<Database> {
     let url = Endpoint::parse(endpoint);
     let parameter = |name| url.parameters().find(|(known, _)| known == name).map(|(_, value)| value);
     let path = url.path.strip_prefix('/');
-    let name = first([path, parameter("dbname"), Some(url.user), parameter("user")])?;
+    let name = first([path, parameter("dbname"), Some(url.user()), parameter("user")])?;
     let hosts = first([Some(url.servers), parameter("host")])?;
     let port = parameter("port").filter(|port| !port.is_empty()).unwrap_or(POSTGRES_PORT);
     let hosts = percent_decoded(hosts);
@@ -225,7 +225,7 @@ pub(super) fn withheld(endpoint: &str, to_postgres: bool) -> Option<&'static str
     let (_, fragment) = endpoint.split_once('#').unwrap_or_default();
     // A fragment may be a path with a query of its own.
     let mut parameters = url.query.split(['&', ';']).chain(fragment.split(['&', ';', '?']));
-    let has_credential = (url.userinfo && !to_postgres) || parameters.any(is_credential_parameter);
+    let has_credential = (url.userinfo.is_some() && !to_postgres) || parameters.any(is_credential_parameter);
     has_credential.then_some("a credential")
 }
 

@@ -7,13 +7,13 @@
 
 use std::borrow::Cow;
 
-use crate::ark::address::Address;
 use crate::ark::api::{DEFAULT, MEMORY_ANNOTATION, is_credential_header, one_spelling, resolved_address};
 use crate::ark::service::ServiceRef;
 use crate::ark::value::{EffectiveValue, ValueOrSource, ValueSource};
 use crate::inject::env::escape_references;
 use crate::inject::references;
 use crate::prelude::*;
+use crate::url::Endpoint;
 use memgate_model::edit::{EnvSource, KeyRef};
 use memgate_model::kind::SERVICE;
 use memgate_model::object::Reference;
@@ -78,7 +78,10 @@ impl<'s> PodMemory<'s> {
     /// A literal address, without one trailing slash. `None` if the Memory is in another namespace and the
     /// address may contain a secret.
     fn literal(&self, text: &str) -> Option<EnvSource> {
-        let usable = !self.cross_namespace || Address::parse(text).is_some_and(|address| address.is_public());
+        let has_secret = |url: Endpoint<'_>| {
+            url.userinfo.is_some() || url.tail.split('#').next().is_some_and(|it| it.contains('?'))
+        };
+        let usable = !self.cross_namespace || Endpoint::for_go(text).is_some_and(|url| !has_secret(url));
         usable.then(|| EnvSource::Value(escape_references(text.strip_suffix('/').unwrap_or(text))))
     }
 

@@ -1,6 +1,5 @@
 //! Validates the address of a Memory, and the Service and the port that it refers to.
 
-use crate::ark::address::Address;
 use crate::ark::codes::{
     MEMORY_ADDRESS_BLANK, MEMORY_ADDRESS_CREDENTIALS, MEMORY_ADDRESS_EXCLUSIVE, MEMORY_ADDRESS_LOCAL,
     MEMORY_ADDRESS_PLAIN_HTTP, MEMORY_ADDRESS_QUERY_PARAMETER, MEMORY_ADDRESS_REQUIRED,
@@ -12,6 +11,7 @@ use crate::ark::service::{Port, ServiceRef, fix_port, port_by_name, ports};
 use crate::ark::value::{EffectiveValue, ValueOrSource, ValueSource};
 use crate::endpoint_view::ambiguous_host;
 use crate::prelude::*;
+use crate::url::{AddressRange, Endpoint};
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::kind::SERVICE;
 use memgate_primitives::plain_text::{shown_key, shown_name};
@@ -104,29 +104,29 @@ fn effective_source(
 
 fn url(text: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let pointer = Pointer::new(VALUE);
-    let Some(address) = Address::parse(text) else {
+    let Some(address) = Endpoint::for_go(text) else {
         let message =
             "address value must be an absolute http or https URL, such as https://memory.example.com";
         return vec![Finding::deny(&MEMORY_ADDRESS_URL, pointer, message)];
     };
     let advice = [
         (
-            address.rest.contains(' '),
+            address.tail.contains(' '),
             &MEMORY_ADDRESS_BLANK,
             "address value contains a blank; remove it, or write %20",
         ),
         (
-            address.userinfo,
+            address.userinfo.is_some(),
             &MEMORY_ADDRESS_CREDENTIALS,
             "address contains credentials, which status.lastResolvedAddress shows; use secretKeyRef",
         ),
         (
-            address.has_suffix(),
+            address.tail.contains(['?', '#']),
             &MEMORY_ADDRESS_SUFFIX,
             "paths are appended to the address; remove the query string or fragment",
         ),
         (
-            address.is_local(),
+            is_local(&address),
             &MEMORY_ADDRESS_LOCAL,
             "address points to the caller itself or a link-local host; use the name of a Service",
         ),
@@ -143,18 +143,34 @@ fn url(text: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Fi
     if findings.is_empty() { ambiguous_host(text, VALUE).into_iter().collect() } else { findings }
 }
 
+/// Whether the host is the caller itself or link-local.
+fn is_local(address: &Endpoint<'_>) -> bool {
+    match AddressRange::of(address.host) {
+        Some(range) => range.loopback || range.link_local,
+        None => address.name() == "localhost",
+    }
+}
+
 /// Whether the Memory has headers that would leave the cluster in plain text.
-fn travels_unencrypted(address: &Address<'_>, subject: &Subject<'_>, state: &mut StateReader<'_>) -> bool {
+fn travels_unencrypted(address: &Endpoint<'_>, subject: &Subject<'_>, state: &mut StateReader<'_>) -> bool {
     let headers = subject.object.list_at(&["spec", "headers"]);
-    if address.encrypted || headers.is_empty() || address.is_inside() {
+    if address.has_scheme("https") || headers.is_empty() {
         return false;
     }
-    let Some((name, namespace)) = address.service() else { return true };
+    if let Some(range) = AddressRange::of(address.host) {
+        return !range.loopback && !range.private;
+    }
+    let name = address.name();
+    let Some((service, home)) = name.split_once('.') else { return false };
+    if home.split('.').any(|label| label == "svc") || name.ends_with(".local") || name.ends_with(".internal")
+    {
+        return false;
+    }
     let is_service = |state: &mut StateReader<'_>| {
-        let found = state.get_if_known(&SERVICE, namespace, name);
-        matches!(found, Lookup::Found(service) if *service.namespace == *namespace)
+        let found = state.get_if_known(&SERVICE, home, service);
+        matches!(found, Lookup::Found(service) if *service.namespace == *home)
     };
-    namespace != subject.namespace && !(state.is_known(&SERVICE) && is_service(state))
+    home.contains('.') || home != subject.namespace && !(state.is_known(&SERVICE) && is_service(state))
 }
 
 /// The ports of a Service.

@@ -1,9 +1,9 @@
 //! Validates references by name, such as to a Secret or ConfigMap, in an address or a header.
 
-use crate::ark::address::Address;
 use crate::ark::codes::{MEMORY_CONFIGMAP_VALUE, MEMORY_REF_KEY, MEMORY_REF_NAME};
 use crate::ark::value::ValueSource;
 use crate::prelude::*;
+use crate::url::Endpoint;
 use memgate_model::kind::CONFIG_MAP;
 use memgate_primitives::pointer::Path;
 
@@ -56,7 +56,7 @@ pub(super) fn config_map_value(
     let (name, key) = (source.text("name")?, source.text("key")?);
     let Lookup::Found(map) = state.get_if_known(&CONFIG_MAP, location.namespace, name) else { return None };
     let value = map.tree().get("data")?.entry(key)?;
-    let clean = value.trim() == value && Address::parse(value).is_some();
+    let clean = value.trim() == value && Endpoint::for_go(value).is_some();
     let finding = || {
         let shown = quoted_key(key);
         let message = format!("the value of key {shown} is not a clean http(s) URL; ARK does not trim it");

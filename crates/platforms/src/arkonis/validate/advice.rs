@@ -61,7 +61,7 @@ fn unused_sections(memory: &Memory<'_>) -> Vec<Finding> {
 fn credentials(endpoint: &str) -> Option<Finding> {
     let message = "spec.vectorStore.endpoint contains credentials; use secretRef";
     let finding = || Finding::warn(&ENDPOINT_CREDENTIALS, ENDPOINT, message);
-    Endpoint::parse(endpoint).userinfo.then(finding)
+    Endpoint::parse(endpoint).userinfo.map(|_| finding())
 }
 
 fn vector_store_in_use(dialect: &Dialect, memory: &Memory<'_>) -> Vec<Finding> {

@@ -76,7 +76,7 @@ impl<'t> Embedder<'t> {
             Destination::Derived(url) => &**url,
             Destination::ConfigMap { .. } => return None,
         };
-        let host = Endpoint::parse(url).host.trim_end_matches('.').to_ascii_lowercase();
+        let host = Endpoint::parse(url).name();
         Some(host).filter(|host| !host.is_empty())
     }
 }

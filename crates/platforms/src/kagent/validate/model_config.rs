@@ -54,7 +54,7 @@ fn credentials(object: &Tree) -> impl Iterator<Item = Finding> {
         ["spec", "foundry", "endpoint"],
     ];
     let has_credentials =
-        |path: &[&str; 3]| object.text_at(path).is_some_and(|text| Endpoint::parse(text).userinfo);
+        |path: &[&str; 3]| object.text_at(path).is_some_and(|text| Endpoint::parse(text).userinfo.is_some());
     ENDPOINTS.into_iter().filter(has_credentials).map(|path| {
         let message = format!("{} contains credentials; use apiKeySecret", path.join("."));
         Finding::warn(&ENDPOINT_CREDENTIALS, pointer(&path), message)
