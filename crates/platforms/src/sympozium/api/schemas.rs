@@ -14,8 +14,7 @@ pub(super) const AGENT: Schema = schema! { open {
     "metadata": METADATA,
     "spec": open {
         "agents": open { "default": open { "model": text, "env": texts, }, },
-        // Kept whole, since runs get copies of these entries.
-        "skills": [whole { "skillPackRef" "configMapRef": text, "params": texts, }],
+        "skills": [open { "skillPackRef" "configMapRef": text, "params": texts, }],
         "memory": open { "enabled": boolean, "maxSizeKB": integer, "autoStore": boolean, "systemPrompt": text, },
         "volumes" "volumeMounts": NAMED,
         "runtimeRef": text,
