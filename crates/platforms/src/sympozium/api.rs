@@ -12,14 +12,12 @@
 pub(crate) mod agent;
 pub(crate) mod ensemble;
 mod schemas;
-pub(crate) mod shared_memory;
 
 use memgate_model::change::{Keys, Meaning};
 use memgate_model::kind::{CORE, Kind};
 use memgate_model::schema::{METADATA, Schema, schema};
 use memgate_model::selector::PodSelector;
 use memgate_model::tree::Tree;
-use memgate_primitives::members::ByKey;
 
 /// The API group.
 pub(crate) const GROUP: &str = "sympozium.ai";
@@ -212,22 +210,6 @@ pub(crate) fn is_true(object: &Tree, path: &[&str]) -> bool {
     object.at(path) == Some(&Tree::Boolean(true))
 }
 
-/// The first index of each name in a list.
-type Places<'t> = ByKey<&'t str, usize>;
-
-/// Finds the first index of each of these names.
-fn first_places<'t>(
-    names: impl DoubleEndedIterator<Item = Option<&'t str>> + ExactSizeIterator,
-) -> Places<'t> {
-    // Going backwards, the first index of a name overwrites later ones.
-    names.enumerate().rev().filter_map(|(place, name)| Some((name?, place))).collect()
-}
-
-/// Reads each object of a list.
-fn list<'t, T>(tree: &'t Tree, path: &[&str], read: impl Fn(usize, &'t Tree) -> T) -> Vec<T> {
-    objects(tree, path).map(|(index, element)| read(index, element)).collect()
-}
-
 /// The objects of a list, with their indexes.
 fn objects<'t>(tree: &'t Tree, path: &[&str]) -> impl Iterator<Item = (usize, &'t Tree)> + use<'t> {
     let elements = tree.list_at(path);
@@ -235,7 +217,7 @@ fn objects<'t>(tree: &'t Tree, path: &[&str]) -> impl Iterator<Item = (usize, &'
 }
 
 /// The strings of a list. The apiserver refuses a list with other elements.
-fn texts<'t>(tree: &'t Tree, path: &[&str]) -> impl Iterator<Item = &'t str> + use<'t> {
+pub(crate) fn texts<'t>(tree: &'t Tree, path: &[&str]) -> impl Iterator<Item = &'t str> + use<'t> {
     let elements = tree.list_at(path);
     elements.iter().filter_map(Tree::text)
 }

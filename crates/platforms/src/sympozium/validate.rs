@@ -9,53 +9,52 @@ mod ensemble;
 mod membrane;
 mod names;
 mod pods;
-mod report;
 mod run;
 
 use std::borrow::Cow;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
-use std::sync::Arc;
 
 use crate::message::{MAX_NAME_CHARS, MAX_NAMES, first_of, fit_message, fits, truncate};
 use crate::prelude::*;
-use memgate_model::finding::{Severity, excerpt};
+use memgate_model::finding::Severity;
 use memgate_model::request::Operation;
+use memgate_primitives::pointer::Path::{Index, Key, Known};
 use memgate_primitives::pointer::unescape;
 
-use self::report::Report;
 use super::api::agent::has_memory;
-use super::api::{
-    AGENT, AGENT_OLD, AGENT_RUN, ENSEMBLE, ENSEMBLE_OLD, HARNESS_SESSION, MEMORY_SKILL, SKILL_PACK,
-    SYSTEM_NAMESPACE, WORKSPACE_SESSION, is_true,
-};
+use super::api::{AGENT, AGENT_OLD, MEMORY_SKILL, SKILL_PACK, SYSTEM_NAMESPACE, is_true};
 use super::codes::{MEMORY_PACK_DELETE, MEMORY_PACK_SERVER, TOOL_NAME_BUILTIN};
+use super::report::{Report, whole};
 
 pub(crate) use self::pods::skill_pack_missing;
 
 /// All findings about the subject, in any order.
 pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
-    let deleted = subject.operation == Operation::Delete;
-    let (kind, report) = (subject.kind, Report::new(state.budget()));
-    let mut findings = if *kind == ENSEMBLE || *kind == ENSEMBLE_OLD {
-        if deleted { ensemble::deleted(subject, state) } else { ensemble::findings(subject, report, state) }
-    } else if *kind == AGENT || *kind == AGENT_OLD {
-        if deleted { agent::deleted(subject) } else { agent::findings(subject, state) }
-    } else if *kind == SKILL_PACK {
-        if deleted { pack_deleted(subject, state) } else { pack_findings(subject, report) }
-    } else if *kind == AGENT_RUN && !deleted {
-        run::findings(subject, state)
-    } else if *kind == WORKSPACE_SESSION || *kind == HARNESS_SESSION {
-        if deleted { agent::session_deleted(subject) } else { agent::session_findings(subject, state) }
+    let (kind, mut out) = (subject.kind, Report::new(state.budget()));
+    if subject.operation == Operation::Delete {
+        match kind.kind {
+            "Ensemble" | "PersonaPack" => out.extend(ensemble::deleted(subject, state)),
+            "Agent" | "SympoziumInstance" => out.extend(agent::deleted(subject)),
+            "SkillPack" => out.extend(pack_deleted(subject, state)),
+            "WorkspaceSession" | "HarnessSession" => out.extend([agent::session_deleted(subject)]),
+            _ => {}
+        }
     } else {
-        Vec::new()
-    };
+        match kind.kind {
+            "Ensemble" | "PersonaPack" => ensemble::findings(subject, &mut out, state),
+            "Agent" | "SympoziumInstance" => agent::findings(subject, &mut out, state),
+            "SkillPack" => pack(subject, &mut out),
+            "AgentRun" => run::findings(subject, &mut out, state),
+            _ => agent::session(subject, &mut out),
+        }
+    }
     // Only findings that are compared with those of another object need the path.
     if subject.old.is_some() || !state.budget().wants_warnings() {
-        for finding in findings.iter_mut().filter(|finding| finding.severity == Severity::Deny) {
+        for finding in out.findings.iter_mut().filter(|finding| finding.severity == Severity::Deny) {
             finding.fingerprint_path = fingerprint_path(subject.object, &finding.pointer);
         }
     }
-    findings
+    out.findings
 }
 
 /// The path of a place, with the names of list elements in place of indexes. It stays the same when an element moves
@@ -116,44 +115,30 @@ const BUILT_IN_TOOLS: [&str; 20] = [
     "send_channel_message", "fetch_url", "schedule_task", "delegate_to_persona", "spawn_subagents",
 ];
 
-fn pack_findings(subject: &Subject<'_>, report: Report<'_>) -> Vec<Finding> {
-    let pack = subject.object;
-    let mut findings = pods::volumes_of_pack(pack, subject.name, report);
-    findings.extend(pack_tools(pack, subject.name, report));
+fn pack(subject: &Subject<'_>, out: &mut Report<'_>) {
+    let (pack, name) = (subject.object, subject.name);
+    pods::volumes_of_pack(pack, name, out);
+    // Upstream's own webhook refuses such tools, with the same message.
+    let tools = Known("/spec/sidecar/tools");
+    for (index, tool) in pack.list_at(&["spec", "sidecar", "tools"]).iter().enumerate() {
+        if let Some(tool) = tool.text_at(&["name"]).filter(|tool| BUILT_IN_TOOLS.contains(tool)) {
+            let text = whole("SkillPack {} sidecar tool {key}: name collides with a built-in Sympozium tool");
+            out.deny(&TOOL_NAME_BUILTIN, Key(&Index(&tools, index), "name"), text, &[name, tool]);
+        }
+    }
     // The pack `memory` is the server that asks for the token.
-    if subject.name != MEMORY_SKILL {
-        findings.extend(pods::in_sidecar(pack, report));
+    if name != MEMORY_SKILL {
+        pods::in_sidecar(pack, out);
+    } else if is_true(pack, &["spec", "sidecar", "requiresServer"]) {
+        let text = "runs in task mode leave the memory sidecar out";
+        out.warn(&MEMORY_PACK_SERVER, Known("/spec/sidecar/requiresServer"), text, &[]);
     }
-    if subject.name == MEMORY_SKILL && is_true(pack, &["spec", "sidecar", "requiresServer"]) {
-        let at = || Pointer::new("/spec/sidecar/requiresServer");
-        let text = || "runs in task mode leave the memory sidecar out";
-        findings.extend(report.warn(&MEMORY_PACK_SERVER, at, text));
-    }
-    findings
-}
-
-/// Refuses tools that upstream's own webhook refuses, with the same message.
-fn pack_tools(pack: &Tree, name: &str, report: Report<'_>) -> Vec<Finding> {
-    let list = Pointer::new("/spec/sidecar/tools");
-    let tools = pack.list_at(&["spec", "sidecar", "tools"]);
-    let name: Arc<str> = excerpt(name).into();
-    let finding = |(index, tool): (usize, &Tree)| {
-        let tool = tool.text_at(&["name"]).filter(|tool| BUILT_IN_TOOLS.contains(tool))?;
-        let (shown_pack, shown_tool) = (Arc::clone(&name), excerpt(tool));
-        let message = move |_: &Pointer| {
-            let (pack, tool) = (quoted(&shown_pack), quoted_key(&shown_tool));
-            format!("SkillPack {pack} sidecar tool {tool}: name collides with a built-in Sympozium tool")
-        };
-        let at = || list.index(index).key("name");
-        Some(report.deny_whole(&TOOL_NAME_BUILTIN, at, message)?.fingerprint_value(tool))
-    };
-    tools.iter().enumerate().filter_map(finding).collect()
 }
 
 /// Warns about the DELETE of the SkillPack `memory`, with the Agents that use it.
-fn pack_deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+fn pack_deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
     if subject.name != MEMORY_SKILL {
-        return Vec::new();
+        return None;
     }
     let uses_memory = |agent: &&Object| !agent.deleting() && has_memory(agent.tree());
     let users: Vec<&Object> = if subject.namespace == SYSTEM_NAMESPACE {
@@ -167,8 +152,6 @@ fn pack_deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
     };
     let verb = if users.len() == 1 { "uses" } else { "use" };
     let names = users.into_iter().map(|agent| agent.name_in(subject.namespace)).collect();
-    let message =
-        about_agents(names, |users, _| format!("{users} still {verb} SkillPack \"{MEMORY_SKILL}\""));
-    let finding = |message| Finding::warn(&MEMORY_PACK_DELETE, Pointer::root(), message);
-    message.map(finding).into_iter().collect()
+    let message = |users: &str, _| format!("{users} still {verb} SkillPack \"{MEMORY_SKILL}\"");
+    Some(Finding::warn(&MEMORY_PACK_DELETE, Pointer::root(), about_agents(names, message)?))
 }

@@ -1,17 +1,14 @@
 //! The variables of an agent, with the fields that they come from.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use crate::inject::env::Variable;
 use crate::inject::{field_origin, resource_name};
 use crate::workloads::WRITER_TOKEN;
 use memgate_model::object::Object;
-use memgate_model::tree::Tree;
 
-use super::api::ensemble::{Ensemble, effective_visibility, peers};
-use super::api::shared_memory::{Membrane, SharedMemory};
-use super::api::{ACCESSES, BUDGET_ACTIONS, shared_url};
+use super::api::ensemble::{Ensemble, SharedMemory, effective_visibility, peers};
+use super::api::{ACCESSES, BUDGET_ACTIONS, shared_url, texts};
 
 /// The name of the agent. The runner sends it with every request.
 pub(crate) const INSTANCE: &str = "INSTANCE_NAME";
@@ -61,7 +58,7 @@ pub(crate) const MAX_STORED: [&str; 2] =
     ["MEMORY_AUTO_STORE_MAX_TASK_BYTES", "MEMORY_AUTO_STORE_MAX_RESPONSE_BYTES"];
 
 /// What the Ensemble gives to the agent of a config, in order; nothing while its memory is off. The names of the
-/// variables do not depend on the config.
+/// variables do not depend on the config. Those of a membrane are always added together, empty or not, but for its limits.
 pub(crate) fn shared_variables(
     ensemble: &Object,
     namespace: &str,
@@ -70,79 +67,62 @@ pub(crate) fn shared_variables(
     let spec = Ensemble::read(ensemble.tree());
     let Some(shared) = spec.shared.as_ref().filter(|shared| shared.enabled) else { return Vec::new() };
     let resource = resource_name("Ensemble", ensemble);
-    let url = shared_url(&ensemble.name, namespace);
-    let access = access(shared, config);
-    let mut variables = SharedVariables { resource, list: Vec::new() };
-    variables.add_literal(SHARED_URL, url, "spec.sharedMemory.enabled");
-    variables.add_literal(ACCESS, access, "spec.sharedMemory.accessRules");
-    if let Some(membrane) = &shared.membrane {
-        variables.membrane(&spec, membrane, &ensemble.name, config);
+    let variable = |name, field: &'static str, value: String| {
+        Variable::literal(name, value, field_origin(&resource, field))
+    };
+    let mut variables = vec![
+        variable(SHARED_URL, "spec.sharedMemory.enabled", shared_url(&ensemble.name, namespace)),
+        variable(ACCESS, "spec.sharedMemory.accessRules", access(shared, config).to_owned()),
+    ];
+    let Some(membrane) = &shared.membrane else { return variables };
+    let rule = config.and_then(|config| membrane.permeability.first(config));
+    let tags = |field| rule.map(|rule| texts(rule.tree, &[field]).collect::<Vec<_>>().join(","));
+    let peers = config.map(|config| peers(&spec, membrane, config)).unwrap_or_default();
+    let mut peers: Vec<String> = peers.iter().map(|peer| format!("{}-{peer}", ensemble.name)).collect();
+    peers.sort_unstable();
+    let section = |section, field| membrane.section(section).and_then(|it| it.filled_at(&[field]));
+    let budget = membrane.section("tokenBudget");
+    let per_run = budget.and_then(|budget| budget.get("maxTokensPerRun")?.integer());
+    let action = budget.map(|budget| budget.filled_at(&["action"]).unwrap_or(BUDGET_ACTIONS[0]));
+    let (visibility, _) = effective_visibility(&spec, membrane, config);
+    let own = |text: Option<&str>| Some(text.unwrap_or_default().to_owned());
+    let of_rule = "spec.sharedMemory.membrane.permeability";
+    for (name, field, value) in [
+        (VISIBILITY, of_rule, own(Some(visibility))),
+        (TRUST_PEERS, "spec.sharedMemory.membrane.trustGroups", Some(peers.join(","))),
+        (ACCEPT_TAGS, of_rule, own(tags("acceptTags").as_deref())),
+        (EXPOSE_TAGS, of_rule, own(tags("exposeTags").as_deref())),
+        (MAX_AGE, "spec.sharedMemory.membrane.timeDecay.ttl", own(section("timeDecay", "ttl"))),
+        (
+            MAX_TOKENS_PER_RUN,
+            "spec.sharedMemory.membrane.tokenBudget.maxTokensPerRun",
+            per_run.filter(|tokens| *tokens > 0).map(|tokens| tokens.to_string()),
+        ),
+        (TOKEN_BUDGET_ACTION, "spec.sharedMemory.membrane.tokenBudget.action", action.map(str::to_owned)),
+        (
+            MIN_EVIDENCE_KIND,
+            "spec.sharedMemory.membrane.evidencePolicy.minKind",
+            section("evidencePolicy", "minKind").map(str::to_owned),
+        ),
+    ] {
+        let Some(value) = value else { continue };
+        let equal = (name == TRUST_PEERS).then(|| names_peers(value.clone(), &ensemble.name));
+        let variable = variable(name, field, value);
+        variables.push(match equal {
+            Some(equal) => variable.equal_if(equal),
+            None => variable,
+        });
     }
-    variables.list
+    variables
 }
 
 /// The access of a config's agent to the shared memory. If there are rules, an agent whose config is not known
 /// may only read, since a rule could forbid it to write.
 pub(crate) fn access<'t>(shared: &SharedMemory<'t>, config: Option<&str>) -> &'t str {
     match config {
-        Some(config) => shared.rule(config).map_or(ACCESSES[0], |rule| rule.access()),
+        Some(config) => shared.access(config).unwrap_or(ACCESSES[0]),
         None if shared.rules.is_empty() => ACCESSES[0],
         None => ACCESSES[1],
-    }
-}
-
-struct SharedVariables {
-    resource: Arc<str>,
-    list: Vec<Variable<'static>>,
-}
-
-impl SharedVariables {
-    fn add_literal(&mut self, name: &'static str, value: impl Into<String>, of: &'static str) {
-        self.list.push(Variable::literal(name, value, field_origin(&self.resource, of)));
-    }
-
-    /// Adds the variables of the membrane. The first five are always added together, empty or not.
-    fn membrane<'t>(
-        &mut self,
-        ensemble: &Ensemble<'t>,
-        membrane: &Membrane<'t>,
-        ensemble_name: &str,
-        config: Option<&str>,
-    ) {
-        let (visibility, _) = effective_visibility(ensemble, membrane, config);
-        let rule = config.and_then(|config| membrane.rule(config));
-        let peers = config.map(|config| peers(ensemble, membrane, config)).unwrap_or_default();
-        let mut peers: Vec<String> = peers.iter().map(|peer| format!("{ensemble_name}-{peer}")).collect();
-        peers.sort_unstable();
-        let ttl = membrane.section("timeDecay").and_then(|decay| decay.text_at(&["ttl"])).unwrap_or_default();
-        let field = "spec.sharedMemory.membrane.permeability";
-        self.add_literal(VISIBILITY, visibility, field);
-        let origin = field_origin(&self.resource, "spec.sharedMemory.membrane.trustGroups");
-        let peers = peers.join(",");
-        let variable = Variable::literal(TRUST_PEERS, peers.as_str(), origin);
-        self.list.push(variable.equal_if(names_peers(peers, ensemble_name)));
-        self.add_literal(ACCEPT_TAGS, rule.map(|rule| rule.accept_tags.join(",")).unwrap_or_default(), field);
-        self.add_literal(EXPOSE_TAGS, rule.map(|rule| rule.expose_tags.join(",")).unwrap_or_default(), field);
-        self.add_literal(MAX_AGE, ttl, "spec.sharedMemory.membrane.timeDecay.ttl");
-        if let Some(budget) = membrane.section("tokenBudget") {
-            self.budget(budget);
-        }
-        let evidence = membrane.section("evidencePolicy");
-        if let Some(kind) = evidence.and_then(|policy| policy.filled_at(&["minKind"])) {
-            let field = "spec.sharedMemory.membrane.evidencePolicy.minKind";
-            self.add_literal(MIN_EVIDENCE_KIND, kind, field);
-        }
-    }
-
-    fn budget(&mut self, budget: &Tree) {
-        let tokens = budget.get("maxTokensPerRun").and_then(Tree::integer);
-        if let Some(tokens) = tokens.filter(|tokens| *tokens > 0) {
-            let field = "spec.sharedMemory.membrane.tokenBudget.maxTokensPerRun";
-            self.add_literal(MAX_TOKENS_PER_RUN, tokens.to_string(), field);
-        }
-        let action = budget.filled_at(&["action"]);
-        let field = "spec.sharedMemory.membrane.tokenBudget.action";
-        self.add_literal(TOKEN_BUDGET_ACTION, action.unwrap_or(BUDGET_ACTIONS[0]), field);
     }
 }
 

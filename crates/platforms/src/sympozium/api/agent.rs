@@ -49,9 +49,9 @@ pub(crate) fn agent_ref_pointer(run: &Tree) -> Pointer {
     Pointer::new(if old { "/spec/instanceRef" } else { "/spec/agentRef" })
 }
 
-/// Whether an AgentRun without skills inherits the skills of its Agent.
-pub(crate) fn inherits_skills(run: &Tree) -> bool {
-    label(run, SOURCE_LABEL) != Some(WEB_PROXY)
+/// Whether the skills of the Agent count, and not those of its run. A pod may have no run.
+pub(crate) fn inherits_skills(run: Option<&Tree>) -> bool {
+    run.is_none_or(|run| skills(run).is_empty() && label(run, SOURCE_LABEL) != Some(WEB_PROXY))
 }
 
 /// Whether a run is one of Celln: in a virtual machine without a pod, skills or shared memory. An enduring run is always
@@ -69,24 +69,6 @@ pub(crate) fn celln_field(agent: &Tree) -> Option<Pointer> {
         None => execution.get("cellnSelection").map(|_| "cellnSelection"),
     };
     Some(Pointer::new("/spec/execution").key(field?))
-}
-
-/// The object whose skills a run uses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SkillsOwner {
-    /// The run has skills of its own.
-    Run,
-    /// The run inherits the skills of its Agent.
-    Agent,
-}
-
-/// The object whose skills count: the run, or its agent if the run has no skills. A pod may have no run.
-pub(crate) fn skills_owner(run: Option<&Tree>, agent: Option<&Tree>) -> Option<SkillsOwner> {
-    if run.is_some_and(|run| !skills(run).is_empty()) {
-        return Some(SkillsOwner::Run);
-    }
-    let inherits = run.is_none_or(inherits_skills);
-    agent.filter(|_| inherits).map(|_| SkillsOwner::Agent)
 }
 
 /// The label of an Agent that names its Ensemble, with the name.

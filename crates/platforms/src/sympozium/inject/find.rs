@@ -1,12 +1,11 @@
 //! Finds the memories of a pod, through its AgentRun, Agent and Ensemble in its own namespace.
 
 use crate::inject::{Unmet, label_pointer, lookup_failed, references, unmet, unmet_by};
-use crate::message::fit_names;
 use crate::prelude::*;
 use crate::references::exists_elsewhere;
 use crate::sympozium::api::agent::{
-    SkillsOwner, agent_ref, config_name, ensemble_name, has_legacy_memory, inherits_skills, memory_skill,
-    names_harness, skills, skills_owner,
+    agent_ref, config_name, ensemble_name, has_legacy_memory, inherits_skills, memory_skill, names_harness,
+    skills,
 };
 use crate::sympozium::api::ensemble::{AgentConfig, configs_field, shares_memory};
 use crate::sympozium::api::{ENSEMBLE_LABEL, RUN_LABEL, STATE_AGENT_RUN};
@@ -14,6 +13,7 @@ use crate::sympozium::codes::{
     INSTANCE_MISMATCH, LOOKUP_FAILED, POD_AGENT_NOT_FOUND, POD_ENSEMBLE_NOT_FOUND,
 };
 use crate::sympozium::lookup;
+use crate::sympozium::report::{filled, warning};
 use memgate_model::object::Reference;
 use memgate_model::pod::Pod;
 use memgate_model::reason::Reason;
@@ -105,10 +105,8 @@ fn find_run<'s>(
     };
     match agent_ref(run.tree()) {
         Some(agent) if agent != instance => {
-            let message = fit_names([instance, name, agent], |[instance, run, agent]| {
-                let (instance, run, agent) = (quoted(instance), quoted(run), quoted(agent));
-                format!("instance label {instance} does not match AgentRun {run} of agent {agent}")
-            });
+            let text = "instance label {} does not match AgentRun {} of agent {}";
+            let message = filled(text, [instance, name, agent]);
             let unmet = unmet(Reason::Conflict, &INSTANCE_MISMATCH, instance_label(), message);
             Err(unmet_by(unmet, run, Pointer::new("/spec/agentRef"), "another agent"))
         }
@@ -119,10 +117,7 @@ fn find_run<'s>(
 /// The object and the field that turn private memory on: the run's own skills count, or its agent's if the run has
 /// none.
 fn private<'s>(run: Option<&'s Object>, agent: Option<&'s Object>) -> Option<(&'s Object, String)> {
-    let object = match skills_owner(run.map(Object::tree), agent.map(Object::tree))? {
-        SkillsOwner::Run => run?,
-        SkillsOwner::Agent => agent?,
-    };
+    let object = if inherits_skills(run.map(Object::tree)) { agent? } else { run? };
     let index = memory_skill(skills(object.tree()))?;
     Some((object, format!("spec.skills[{index}].skillPackRef")))
 }
@@ -142,8 +137,7 @@ fn find_ensemble<'s>(
             found.ensemble = Some(ensemble);
         }
         Lookup::Absent => {
-            let message = fit_names([name], |[name]| format!("Ensemble {} not found", quoted(name)));
-            let finding = Finding::warn(&POD_ENSEMBLE_NOT_FOUND, instance_label(), message);
+            let finding = warning(&POD_ENSEMBLE_NOT_FOUND, instance_label(), "Ensemble {} not found", [name]);
             let at = Pointer::new("/metadata/labels").key(ENSEMBLE_LABEL);
             found.unmet.push(finding.elsewhere(agent, at, "named here"));
             found.missing = references(lookup::ENSEMBLES, namespace, name);
@@ -172,8 +166,7 @@ impl<'s> PodMemories<'s> {
     /// Uses the Ensemble's config for an Agent that the Ensemble will create. Upstream gives each such Agent the
     /// skill.
     fn add_made_agent(&mut self, ensemble: &'s Object, config: AgentConfig<'s>, run: Option<&'s Object>) {
-        let inherits = run.is_none_or(|run| skills(run.tree()).is_empty() && inherits_skills(run.tree()));
-        if inherits {
+        if inherits_skills(run.map(Object::tree)) {
             let field = configs_field(ensemble.tree());
             self.private = Some((ensemble, format!("spec.{field}[{}]", config.index)));
         }
@@ -191,9 +184,8 @@ impl<'s> PodMemories<'s> {
             self.private = None;
         }
         let elsewhere = exists_elsewhere(&lookup::AGENTS, (namespace, &self.instance), state);
-        let message =
-            fit_names([&self.instance], |[agent]| format!("Agent {} not found{elsewhere}", quoted(agent)));
-        self.unmet.push(Finding::warn(&POD_AGENT_NOT_FOUND, instance_label(), message));
+        let values = [&*self.instance, &elsewhere];
+        self.unmet.push(warning(&POD_AGENT_NOT_FOUND, instance_label(), "Agent {} not found{bare}", values));
         self.missing = references(lookup::AGENTS, namespace, &self.instance);
     }
 }

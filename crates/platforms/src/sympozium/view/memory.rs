@@ -18,13 +18,12 @@ use memgate_primitives::quantity;
 
 use super::{new_view, subject_of};
 use crate::sympozium::api::agent::{
-    SkillsOwner, agent_ref, agent_ref_pointer, ensemble_label, has_legacy_memory, is_celln, memory_skill,
-    sidecar_image, skills, skills_owner,
+    agent_ref, agent_ref_pointer, ensemble_label, has_legacy_memory, has_memory, inherits_skills, is_celln,
+    memory_skill, sidecar_image, skills,
 };
 use crate::sympozium::api::ensemble::{
-    AgentConfig, Ensemble, VisibilitySource, effective_visibility, shares_memory,
+    AgentConfig, Ensemble, SharedMemory, VisibilitySource, effective_visibility, shares_memory,
 };
-use crate::sympozium::api::shared_memory::SharedMemory;
 use crate::sympozium::api::{
     AGENT, AGENT_OLD, CONFIG_LABEL, ENSEMBLE, ENSEMBLE_LABEL, MEMORY_SERVER, MEMORY_SKILL, MODE_ANNOTATION,
     PACK_LABEL, PERSONA_LABEL, SKILL_PACK, STORAGE_SIZE_DEFAULT, VISIBILITIES, private_url, shared_url,
@@ -128,27 +127,25 @@ pub(super) fn storage(size: &str) -> Option<ViewValue<'static>> {
 }
 
 fn sharing<'t>(ensemble: &Ensemble<'t>, shared: &SharedMemory<'t>) -> SharingView {
-    let names = ensemble.named_configs().filter(|config| !ensemble.excluded.contains(config));
     let rules = Pointer::new("/spec/sharedMemory/accessRules");
+    let configs = ensemble.configs_place().pointer();
+    let at = |list: &Pointer, index: Option<usize>, below: &str| match index {
+        Some(index) => list.index(index).key(below),
+        None => list.clone(),
+    };
     let config = |name: &str| {
         let (visibility, field) = visibility(ensemble, shared, name);
-        let at = |list: Pointer, index: Option<usize>, below: &str| match index {
-            Some(index) => list.index(index).key(below),
-            None => list,
-        };
-        let index = ensemble.config(name).map(|config| config.index);
-        let name_field = at(ensemble.configs_pointer(), index, "name");
-        let access_field = at(rules.clone(), shared.rule(name).map(|rule| rule.index), "access");
         SharingConfigView {
             name: name.to_owned(),
             access: Some(access(shared, Some(name)).to_owned()),
             visibility: Some(visibility.to_owned()),
             field,
-            name_field,
-            access_field,
+            name_field: at(&configs, ensemble.configs.first(name).map(|config| config.index), "name"),
+            access_field: at(&rules, shared.rules.first(name).map(|rule| rule.index), "access"),
         }
     };
-    SharingView { configs: names.map(config).collect(), field: rules }
+    let names = ensemble.named_configs().filter(|config| !ensemble.excluded.contains(config));
+    SharingView { configs: names.map(config).collect(), field: rules.clone() }
 }
 
 /// The visibility of the entries of a config, and the field that decides it. Without a membrane, entries are public.
@@ -232,10 +229,7 @@ pub(super) fn of_run(run: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryVi
 
 /// Whether a run uses the private memory of its Agent.
 fn uses_private_memory(run: &Tree, agent: &Tree) -> bool {
-    skills_owner(Some(run), Some(agent)).is_some_and(|owner| {
-        let owner = if owner == SkillsOwner::Run { run } else { agent };
-        memory_skill(skills(owner)).is_some()
-    })
+    has_memory(if inherits_skills(Some(run)) { agent } else { run })
 }
 
 /// The Agent that an Ensemble will make of a config, as far as memory goes.
@@ -261,28 +255,21 @@ pub(super) fn made_agent(
 }
 
 /// The Agent of a run, or the Ensemble that will make it, and the memories that the run uses.
-fn look_up<'s>(run: &Subject<'_>, agent: &str, state: &mut StateReader<'s>) -> (Lookup<'s>, Usage<'s>) {
-    let lookup = lookup::agent(run.namespace, agent, state);
-    match lookup {
+fn look_up<'s>(run: &Subject<'_>, name: &str, state: &mut StateReader<'s>) -> (Lookup<'s>, Usage<'s>) {
+    let lookup = lookup::agent(run.namespace, name, state);
+    let found = match lookup {
         Lookup::Found(agent) => {
             let ensemble = lookup::ensemble_of(Some(agent.tree()), Some(run.object), run.namespace, state);
-            let ensemble = ensemble.filter(|ensemble| shares_memory(ensemble.tree()));
-            let private = uses_private_memory(run.object, agent.tree());
-            (lookup, Usage { agent: Some(Cow::Borrowed(agent)), private, ensemble })
+            Some((lookup, Some(Cow::Borrowed(agent)), ensemble))
         }
-        Lookup::Absent => match lookup::maker(run.namespace, agent, state) {
-            Some((ensemble, config)) => {
-                let shares = shares_memory(ensemble.tree());
-                let made = made_agent((run.namespace, agent), ensemble, config);
-                let private = made.as_ref().is_some_and(|made| uses_private_memory(run.object, made.tree()));
-                let agent = made.map(Cow::Owned);
-                (
-                    Lookup::Found(ensemble),
-                    Usage { agent, private, ensemble: Some(ensemble).filter(|_| shares) },
-                )
-            }
-            None => (lookup, Usage::default()),
-        },
-        Lookup::Unknown(()) => (lookup, Usage::default()),
-    }
+        Lookup::Absent => lookup::maker(run.namespace, name, state).map(|(ensemble, config)| {
+            let made = made_agent((run.namespace, name), ensemble, config);
+            (Lookup::Found(ensemble), made.map(Cow::Owned), Some(ensemble))
+        }),
+        Lookup::Unknown(()) => None,
+    };
+    let Some((lookup, agent, ensemble)) = found else { return (lookup, Usage::default()) };
+    let private = agent.as_ref().is_some_and(|agent| uses_private_memory(run.object, agent.tree()));
+    let ensemble = ensemble.filter(|ensemble| shares_memory(ensemble.tree()));
+    (lookup, Usage { agent, private, ensemble })
 }
