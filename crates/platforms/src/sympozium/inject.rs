@@ -17,7 +17,6 @@ use crate::inject::viable::Surroundings;
 use crate::inject::{
     Conflict, Unmet, container_named, controller_of, label_pointer, merge, no_memory, origin_place, unmet,
 };
-use crate::message::fit_names;
 use crate::prelude::*;
 use crate::references::going;
 use memgate_model::event::InvolvedObject;
@@ -36,6 +35,7 @@ use super::api::{
     MEMORY_SERVER, RUN_LABEL, SKILL_PACK, STATE_AGENT_RUN,
 };
 use super::codes::{AGENT_WITHOUT_MEMORY, POD_ENV_CONFLICT, POD_NO_AGENT_CONTAINER};
+use super::report::{filled, warning};
 use super::variables::PRIVATE_URL;
 
 /// What to add to the pod; `None` if it is not an agent pod of this family.
@@ -119,9 +119,7 @@ fn try_inject<'p>(
     let found = find(pod, instance, namespace, state)?;
     if !found.has_memory() {
         if found.unmet.is_empty() {
-            let message = fit_names([instance], |[agent]| {
-                format!("Agent {} has no memory; add skill \"memory\" to it", quoted(agent))
-            });
+            let message = filled("Agent {} has no memory; add skill \"memory\" to it", [instance]);
             return Err(no_memory(&AGENT_WITHOUT_MEMORY, instance_label(), message));
         }
         let nothing = Injection::nothing(Reason::ReferenceMissing);
@@ -136,10 +134,9 @@ fn try_inject<'p>(
         let Conflict { variable, entry, .. } = conflict;
         let (kind, name) = variable.origin.resource.split_once(' ').unwrap_or_default();
         let name = name.rsplit('/').next().unwrap_or_default();
-        let message = fit_names([name], |[name]| {
-            format!("{} is already set and differs from {kind} {}", variable.name, quoted(name))
-        });
-        Finding::warn(&POD_ENV_CONFLICT, entry.clone(), message)
+        let values = [&*variable.name, kind, name];
+        let text = "{bare} is already set and differs from {bare} {}";
+        warning(&POD_ENV_CONFLICT, entry, text, values)
             .and_elsewhere(|| origin_place(&variable.origin, &[&AGENT, &ENSEMBLE, &STATE_AGENT_RUN]))
     });
     injection.warnings.extend(going);

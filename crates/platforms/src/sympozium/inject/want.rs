@@ -1,9 +1,9 @@
 //! The parts that a pod should have for its memories.
 //!
 //! Private memory is a separate service or a native sidecar ([`sidecar`]): the pod's content decides, then annotations,
-//! then settings. Shared memory is always a service. The older memory in a ConfigMap is a volume ([`containers`]).
+//! then settings. Shared memory is always a service. The older memory in a ConfigMap is a volume ([`legacy`]).
 
-mod containers;
+mod legacy;
 mod present;
 mod sidecar;
 mod tokens;
@@ -18,24 +18,25 @@ use crate::inject::viable::present::PresentServer;
 use crate::inject::{
     Unmet, WantedByContainer, WantedByPod, annotation_pointer, field_origin, lookup_failed, resource_name,
 };
-use crate::message::{fit_names, fit_texts};
 use crate::prelude::*;
 use crate::sympozium::FAMILY;
 use crate::sympozium::api::agent::auto_store_off;
 use crate::sympozium::api::ensemble::has_access_rules;
-use crate::sympozium::api::{CONFIG_LABEL, MEMORY_SERVER, MEMORY_SKILL, MODE_ANNOTATION};
+use crate::sympozium::api::{MEMORY_SERVER, MEMORY_SKILL, MODE_ANNOTATION, private_url, shared_url};
 use crate::sympozium::codes::{
     CONFIG_UNKNOWN, HOST_NETWORK_DNS, LOOKUP_FAILED, MEMORY_MODE_UNKNOWN, SIDECAR_MODE_IGNORED,
 };
 use crate::sympozium::lookup::{self, PackMode};
+use crate::sympozium::report::warning;
 use crate::sympozium::validate::skill_pack_missing;
 use crate::sympozium::variables::{self, AUTO_STORE, INSTANCE, PRIVATE_URL};
 use crate::url::Endpoint;
 use memgate_model::edit::{KeyRef, Origin};
-use memgate_model::elsewhere::Elsewhere;
 use memgate_model::platform_settings::{MemoryMode, Sympozium};
 use memgate_model::pod::Container;
+use serde_json::Value;
 
+use self::waits::{PRIVATE_WAIT, SHARED_WAIT};
 use super::find::PodMemories;
 use super::instance_label;
 
@@ -191,12 +192,17 @@ impl<'p, 's> WantedBuilder<'p, 's> {
     fn private(&mut self, state: &mut StateReader<'s>) -> Result<(), Unmet> {
         let Some((object, field)) = self.found.private.clone() else { return Ok(()) };
         let origin = self.private_origin(object, &field);
-        if has_server(self) {
+        if is_local(self) && !self.servers.is_empty() {
             self.private_sidecar_present(&origin, state);
             return Ok(());
         }
         match private_mode(self, state) {
-            PackMode::Service => self.private_service(&origin, state),
+            PackMode::Service => {
+                let url = private_url(&self.found.instance, self.pod.namespace);
+                self.private_on = true;
+                self.add_variable(PRIVATE_URL, url.as_str(), &origin);
+                self.wait(&PRIVATE_WAIT, &url, &origin, state);
+            }
             PackMode::Sidecar(pack) => self.private_sidecar(pack, &origin, state),
             PackMode::Unknown => {
                 let object = ["SkillPack", self.pod.namespace, MEMORY_SKILL];
@@ -207,14 +213,11 @@ impl<'p, 's> WantedBuilder<'p, 's> {
     }
 
     fn private_origin(&self, object: &Object, field: &str) -> Origin {
-        let is_agent = self.found.agent.is_some_and(|agent| std::ptr::eq(agent, object));
-        let is_ensemble = self.found.ensemble.is_some_and(|ensemble| std::ptr::eq(ensemble, object));
-        let kind = if is_agent {
-            "Agent"
-        } else if is_ensemble {
-            "Ensemble"
-        } else {
-            "AgentRun"
+        let is = |other: Option<&Object>| other.is_some_and(|other| std::ptr::eq(other, object));
+        let kind = match (is(self.found.agent), is(self.found.ensemble)) {
+            (true, _) => "Agent",
+            (false, true) => "Ensemble",
+            (false, false) => "AgentRun",
         };
         field_origin(&resource_name(kind, object), field.to_owned())
     }
@@ -242,15 +245,14 @@ impl<'p, 's> WantedBuilder<'p, 's> {
         self.variables.extend(variables::shared_variables(ensemble, self.pod.namespace, self.found.config));
         self.variables.extend(self.auto_store());
         if self.found.config.is_none() && has_access_rules(ensemble.tree()) {
-            let message = fit_names([&self.found.instance], |[agent]| {
-                let agent = quoted(agent);
-                format!("Agent {agent} has no label {CONFIG_LABEL}: its shared memory is read-only")
-            });
-            let finding = Finding::warn(&CONFIG_UNKNOWN, instance_label(), message);
+            let text = "Agent {} has no label sympozium.ai/agent-config: its shared memory is read-only";
+            let finding = warning(&CONFIG_UNKNOWN, instance_label(), text, [&self.found.instance]);
             let rules = Pointer::new("/spec/sharedMemory/accessRules");
             self.warnings.push(finding.elsewhere(ensemble, rules, "because of these rules"));
         }
-        self.shared_service(ensemble, state);
+        let url = shared_url(&ensemble.name, self.pod.namespace);
+        let origin = field_origin(&resource_name("Ensemble", ensemble), "spec.sharedMemory.enabled");
+        self.wait(&SHARED_WAIT, &url, &origin, state);
     }
 
     /// Adds the Secrets with which the images of added containers are pulled.
@@ -276,11 +278,15 @@ impl<'p, 's> WantedBuilder<'p, 's> {
 /// Upstream's name for the sidecar of a SkillPack.
 pub(super) const PACK_SIDECAR: &str = "skill-memory";
 
-/// Whether the pod already has a memory server, and does not set the URL of another one.
-fn has_server(builder: &WantedBuilder<'_, '_>) -> bool {
+/// Whether the agent has the URL of a server in its pod, or none.
+fn is_local(builder: &WantedBuilder<'_, '_>) -> bool {
     let url = builder.existing.get(PRIVATE_URL).map(|(_, entry)| entry);
-    let is_local = url.is_none_or(|entry| entry.literal().is_some_and(is_loopback));
-    is_local && !builder.servers.is_empty()
+    url.is_none_or(|entry| entry.literal().is_some_and(is_loopback))
+}
+
+/// A container, volume or mount to be added.
+fn part(name: &str, tree: Value, origin: &Origin) -> WantedPart {
+    WantedPart { name: name.to_owned(), tree, origin: origin.clone() }
 }
 
 /// Where the private memory runs.
@@ -292,7 +298,7 @@ fn private_mode<'s>(builder: &mut WantedBuilder<'_, 's>, state: &mut StateReader
             return lookup::pack_mode(MemoryMode::Sidecar, builder.pod.namespace, state);
         }
         if requested_mode(builder) == Some("sidecar") {
-            let message = format!("sidecar mode ignored: {PRIVATE_URL} is already set");
+            let message = "sidecar mode ignored: MEMORY_SERVER_URL is already set";
             let at = builder.env_entry(PRIVATE_URL);
             builder.warnings.push(Finding::warn(&SIDECAR_MODE_IGNORED, at, message));
         }
@@ -326,19 +332,19 @@ fn requested_by_annotation(builder: &mut WantedBuilder<'_, '_>) -> Option<Memory
     if let Some(mode) = lookup::asked_mode(value) {
         return Some(mode);
     }
-    let of_pod = builder.pod.around.pod.annotation(MODE_ANNOTATION).is_some();
-    let message = fit_texts([value, &builder.found.instance], |[value, agent]| {
-        let owner = if of_pod { String::new() } else { format!(" of Agent {}", quoted(agent)) };
-        let value = quoted_text(value);
-        format!(
-            "annotation {MODE_ANNOTATION}{owner}: unsupported value {value}; use \"service\" or \"sidecar\""
-        )
-    });
-    let at = if of_pod { annotation_pointer(MODE_ANNOTATION) } else { instance_label() };
-    let agent = builder.found.agent.filter(|_| !of_pod);
-    let warning = Finding::warn(&MEMORY_MODE_UNKNOWN, at, message).and_elsewhere(|| {
-        Some(Elsewhere::of(agent?, annotation_pointer(MODE_ANNOTATION), "the annotation of the Agent"))
-    });
+    let text = "unsupported value {text}; use \"service\" or \"sidecar\"";
+    let agent = builder.found.agent.filter(|_| builder.pod.around.pod.annotation(MODE_ANNOTATION).is_none());
+    let warning = match agent {
+        Some(agent) => {
+            let text = ["annotation memgate.dev/memory-mode of Agent {}: ", text].concat();
+            let warning = warning(&MEMORY_MODE_UNKNOWN, instance_label(), &text, [&*agent.name, value]);
+            warning.elsewhere(agent, annotation_pointer(MODE_ANNOTATION), "the annotation of the Agent")
+        }
+        None => {
+            let text = ["annotation memgate.dev/memory-mode: ", text].concat();
+            warning(&MEMORY_MODE_UNKNOWN, annotation_pointer(MODE_ANNOTATION), &text, [value])
+        }
+    };
     builder.warnings.push(warning);
     None
 }

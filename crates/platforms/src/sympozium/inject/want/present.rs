@@ -1,6 +1,8 @@
 //! A memory server that is in the pod already. What another webhook took away from one that memgate added is put back,
 //! as memgate would add it today.
 
+use std::mem::take;
+
 use crate::common::{POD_PART_LOST, POD_SIDECAR_BLOCKS, POD_VOLUME_READ_ONLY, PUT_BACK};
 use crate::inject::parts::{WantedPart, add_mounts, init_containers_pointer};
 use crate::inject::viable::ports::Listener;
@@ -19,12 +21,15 @@ use memgate_model::view::Text;
 use serde_json::json;
 
 use super::sidecar::{DATABASE, DATABASE_PATH, IPC_PATH, IPC_VOLUMES, USUAL_CLAIM, other_volume};
-use super::{PACK_SIDECAR, PodContext, WantedBuilder, has_server};
+use super::{PACK_SIDECAR, PodContext, WantedBuilder, is_local, part};
 
 /// The variable with the port of a server.
 const PORT: &str = "MEMORY_PORT";
 
-/// The memory servers that the pod has, at most one of each name.
+/// Where a part that is put back comes from.
+const DROPPED: &str = "put back, since another webhook dropped it";
+
+/// The memory servers that the pod has, at most one of each name, the one that memgate added first.
 pub(super) fn servers<'p>(context: &PodContext<'p>, work: &Budget<'_>) -> Vec<PresentServer<'p>> {
     let mut servers = context.around.servers([MEMORY_SERVER, PACK_SIDECAR], work);
     if !servers.is_empty() {
@@ -44,11 +49,11 @@ impl<'s> WantedBuilder<'_, 's> {
         let server = self.pod.around.parts.container(MEMORY_SERVER);
         let image = server.and_then(|server| read::<Text<'_>>(server.image)).unwrap_or_default();
         let namespace = self.pod.namespace;
-        self.check_architecture(&image, || match lookup::memory_pack(namespace, state) {
-            Lookup::Found(pack) => sidecar_image(pack.tree()) == Some(&image),
-            Lookup::Absent | Lookup::Unknown(()) => false,
+        self.check_architecture(&image, || {
+            let pack = lookup::memory_pack(namespace, state).found();
+            pack.is_some_and(|pack| sidecar_image(pack.tree()) == Some(&image))
         });
-        let servers = std::mem::take(&mut self.servers);
+        let servers = take(&mut self.servers);
         let is_ours = servers.first().is_some_and(|server| server.is_ours);
         if let Some(server) = servers.first().filter(|_| !self.clashes) {
             self.mend(server, origin, state);
@@ -63,16 +68,20 @@ impl<'s> WantedBuilder<'_, 's> {
 
     /// Reports another container on the port of the server that the agent will use.
     pub(super) fn check_port(&mut self) {
-        if self.found.private.is_some() && has_server(self) {
-            let servers = std::mem::take(&mut self.servers);
-            self.clashes = servers.first().is_some_and(|server| self.clashes_with(server));
-            self.servers = servers;
+        let servers = take(&mut self.servers);
+        if let Some(server) = servers.first().filter(|_| self.found.private.is_some()) {
+            let own = server.container.variable(PORT).map(|(_, entry)| entry.literal());
+            let is_other = own.is_some_and(|port| port != Some(&MEMORY_SERVER_PORT.to_string()));
+            let (container, after) = (Some(server.container), server.after());
+            let listener = Listener { port: MEMORY_SERVER_PORT, container, after };
+            self.clashes = is_local(self) && !is_other && self.clashes(listener);
         }
+        self.servers = servers;
     }
 
     /// Reports the servers that keep the pod from starting, or from ending.
     pub(super) fn check_restart_policies(&mut self, state: &StateReader<'s>) {
-        let servers = std::mem::take(&mut self.servers);
+        let servers = take(&mut self.servers);
         let is_dropped = state.settings().drops_sidecars();
         let spec = self.pod.around.pod.spec.as_ref();
         let policy = spec.and_then(|spec| spec.restart_policy.as_deref());
@@ -81,16 +90,14 @@ impl<'s> WantedBuilder<'_, 's> {
             let name = server.name();
             let at = server.place.key("restartPolicy");
             if server.blocks() && server.is_ours && !is_dropped && !self.clashes {
-                let existing = server.container.restart_policy.is_some();
-                let op = if existing { Op::Replace } else { Op::Add };
+                let op = if server.container.restart_policy.is_some() { Op::Replace } else { Op::Add };
                 let value = Value::Text("Always".to_owned());
                 self.parts.mended.push(Edit { op, pointer: at.clone(), value, origins: vec![dropped()] });
                 self.put_back(at, &format!("\"{name}\" lost restartPolicy: Always"));
             } else if server.blocks() {
                 let message =
                     format!("\"{name}\" never ends without restartPolicy: Always, so the pod never starts");
-                let finding = Finding::warn(&POD_SIDECAR_BLOCKS, at, message);
-                self.unmet.push(finding.help("set it"));
+                self.unmet.push(Finding::warn(&POD_SIDECAR_BLOCKS, at, message).help("set it"));
             } else if server.init.is_none() && name == MEMORY_SERVER && is_run {
                 let message = format!("\"{name}\" never ends, so the run never completes");
                 let finding = Finding::warn(&POD_SIDECAR_BLOCKS, server.place.clone(), message);
@@ -122,13 +129,6 @@ impl<'s> WantedBuilder<'_, 's> {
         self.clashes(Listener { port: MEMORY_SERVER_PORT, container: None, after })
     }
 
-    fn clashes_with(&mut self, server: &PresentServer<'_>) -> bool {
-        let own = server.container.variable(PORT).map(|(_, entry)| entry.literal());
-        let is_other = own.is_some_and(|port| port != Some(&MEMORY_SERVER_PORT.to_string()));
-        let (container, after) = (Some(server.container), server.after());
-        !is_other && self.clashes(Listener { port: MEMORY_SERVER_PORT, container, after })
-    }
-
     fn clashes(&mut self, server: Listener<'_>) -> bool {
         let Some((finding, is_certain)) = self.pod.around.port_clash(server) else { return false };
         if is_certain { &mut self.unmet } else { &mut self.warnings }.push(finding);
@@ -139,28 +139,23 @@ impl<'s> WantedBuilder<'_, 's> {
     fn mend(&mut self, server: &PresentServer<'_>, origin: &Origin, state: &mut StateReader<'s>) {
         let Some(mounts) = &server.mounts else { return };
         let wanted = self.parts.volumes.len();
-        let mut dropped_mounts: Vec<WantedPart> =
-            self.lost_database(server, origin, state).into_iter().collect();
-        dropped_mounts.extend(self.lost_ipc(server, origin));
+        let mut lost: Vec<WantedPart> = self.lost_database(server, origin, state).into_iter().collect();
+        lost.extend(self.lost_ipc(server, origin));
         let volumes = self.parts.volumes.split_off(wanted);
         let list = server.place.key("volumeMounts");
-        for mount in &mut dropped_mounts {
+        for mount in &mut lost {
             mount.origin = dropped();
             self.put_back(list.clone(), &format!("\"{}\" lost its mount {}", server.name(), mount.name));
         }
-        for mut volume in volumes {
-            volume.origin = dropped();
+        for volume in volumes {
             // A volume that is lost with its mount has one cause.
-            if dropped_mounts
-                .iter()
-                .all(|mount| mount.tree.get("name").and_then(|name| name.as_str()) != Some(&*volume.name))
-            {
-                let part = format!("\"{}\" lost its volume \"{}\"", server.name(), volume.name);
-                self.put_back(Pointer::new("/spec/volumes"), &part);
+            if lost.iter().all(|mount| mount.tree["name"] != volume.name) {
+                let lost = format!("\"{}\" lost its volume \"{}\"", server.name(), volume.name);
+                self.put_back(Pointer::new("/spec/volumes"), &lost);
             }
-            self.parts.restored.push(volume);
+            self.parts.restored.push(WantedPart { origin: dropped(), ..volume });
         }
-        self.parts.mended.extend(add_mounts(&list, mounts, dropped_mounts));
+        self.parts.mended.extend(add_mounts(&list, mounts, lost));
     }
 
     /// The mount of the database, if it is lost. Wants its volume if that is.
@@ -172,16 +167,16 @@ impl<'s> WantedBuilder<'_, 's> {
     ) -> Option<WantedPart> {
         let path = database(server.container).filter(|path| path.starts_with('/'))?;
         let list = server.place.key("volumeMounts");
-        let mounts = server.mounts.as_ref()?;
-        if let Some((index, mount)) = mount_of(path, mounts.iter()) {
+        if let Some((index, mount)) = mount_of(path, server.mounts.as_ref()?.iter()) {
             let is_own = mount.name.as_deref() == Some(DATABASE);
             if mount.read_only == Some(true) && (is_own || server.is_ours) {
-                let at = list.index(index).key("readOnly");
                 let message = format!("\"{}\" cannot write to its database", server.name());
+                let at = list.index(index).key("readOnly");
                 let finding = Finding::warn(&POD_VOLUME_READ_ONLY, at, message);
                 self.unmet.push(finding.help("mount it without readOnly"));
             } else if is_own {
-                self.check_present_database(server, origin, state);
+                let finding = self.present_database(server, origin, state);
+                self.unmet.extend(finding);
             }
             return None;
         }
@@ -191,31 +186,24 @@ impl<'s> WantedBuilder<'_, 's> {
         let holds = path.strip_prefix(DATABASE_PATH).is_some_and(|rest| rest.starts_with('/'));
         if holds && self.database_volume(origin, state).is_ok() {
             let tree = json!({"name": DATABASE, "mountPath": DATABASE_PATH});
-            return Some(WantedPart { name: DATABASE_PATH.to_owned(), tree, origin: origin.clone() });
+            return Some(part(DATABASE_PATH, tree, origin));
         }
-        let message = format!(
-            "\"{}\" lost its mount {DATABASE_PATH}: its database would be lost with the pod",
-            server.name()
-        );
+        let message =
+            format!("\"{}\" lost its mount /data: its database would be lost with the pod", server.name());
         let finding = Finding::warn(&POD_PART_LOST, list, message);
         self.unmet.push(finding.help(format!("mount a PersistentVolumeClaim for {}", quoted_text(path))));
         None
     }
 
-    /// Reports a volume of the database that is another one, or that cannot be written, and puts back a lost one.
-    fn check_present_database(
+    /// The finding about a volume of the database that is another one, or that cannot be written. Puts back a lost one.
+    fn present_database(
         &mut self,
         server: &PresentServer<'_>,
         origin: &Origin,
         state: &mut StateReader<'s>,
-    ) {
+    ) -> Option<Finding> {
         let Some((index, volume)) = self.pod.around.parts.volume(DATABASE) else {
-            if server.is_ours
-                && let Err(finding) = self.database_volume(origin, state)
-            {
-                self.unmet.push(*finding);
-            }
-            return;
+            return server.is_ours.then(|| self.database_volume(origin, state).err()).flatten().map(|it| *it);
         };
         let claim = volume.claim.as_ref().and_then(|claim| claim.name.as_deref());
         // The usual claim is not looked up.
@@ -224,13 +212,11 @@ impl<'s> WantedBuilder<'_, 's> {
             let (name, _) = self.find_claim(state);
             if claim != Some(&name) {
                 let so = format!("\"{}\" does not have the database of the agent", server.name());
-                self.unmet.push(other_volume(index, &name, &so));
-                return;
+                return Some(other_volume(index, &name, &so));
             }
         }
         let claim = claim.and_then(|claim| state.peek(&CLAIM, self.pod.namespace, claim));
-        let finding = self.read_only_database(Some(index), claim);
-        self.unmet.extend(finding);
+        self.read_only_database(Some(index), claim)
     }
 
     /// The server's mount of the request files, if it is lost. Wants the agent's mount of the same volume if that is lost.
@@ -240,14 +226,11 @@ impl<'s> WantedBuilder<'_, 's> {
         }
         let Some((index, mount)) = server.mounts.as_ref()?.at(IPC_PATH) else {
             let volume = if server.is_ours { self.ipc_volume(origin) } else { None };
-            let tree = json!({"name": volume?, "mountPath": IPC_PATH});
-            return Some(WantedPart { name: IPC_PATH.to_owned(), tree, origin: origin.clone() });
+            return Some(part(IPC_PATH, json!({"name": volume?, "mountPath": IPC_PATH}), origin));
         };
         if server.is_ours {
-            let of_server = || {
-                let owner = format!("\"{}\"", server.name());
-                self.pod.read_only_ipc(&owner, &server.place.key("volumeMounts"), (index, mount))
-            };
+            let (owner, list) = (format!("\"{}\"", server.name()), server.place.key("volumeMounts"));
+            let of_server = || self.pod.read_only_ipc(&owner, &list, (index, mount));
             let finding = self.agents_read_only_ipc().or_else(of_server);
             self.warnings.extend(finding);
         }
@@ -266,13 +249,11 @@ impl<'s> WantedBuilder<'_, 's> {
     }
 
     pub(super) fn put_back(&mut self, at: Pointer, lost: &str) {
-        let message = format!("{lost}: {PUT_BACK}");
-        let finding = Finding::warn(&POD_PART_LOST, at, message);
+        let finding = Finding::warn(&POD_PART_LOST, at, format!("{lost}: {PUT_BACK}"));
         self.warnings.push(Finding { severity: Severity::Note, ..finding });
     }
 }
 
-/// Where a part that is put back comes from.
 fn dropped() -> Origin {
-    Origin { resource: "".into(), field: "".into(), rule: "put back, since another webhook dropped it" }
+    Origin { resource: "".into(), field: "".into(), rule: DROPPED }
 }

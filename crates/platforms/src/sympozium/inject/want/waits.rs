@@ -1,7 +1,7 @@
 //! The init containers that wait for a memory service: where they have a network, and what becomes of those that have none.
 
 use crate::common::{POD_WAIT_NO_NETWORK, TAKEN_OUT};
-use crate::inject::parts::{WantedPart, init_containers_pointer};
+use crate::inject::parts::init_containers_pointer;
 use crate::inject::viable::CutOff;
 use crate::inject::viable::sizes::AddedContainer;
 use crate::prelude::*;
@@ -14,16 +14,16 @@ use memgate_model::platform_settings::{Quantities, Sizes, Waits};
 use memgate_model::pod::Container;
 use serde_json::{Value, json};
 
-use super::{PodContext, WantedBuilder, is_loopback};
+use super::{PodContext, WantedBuilder, is_loopback, part};
 
 /// An init container that waits for a server.
 pub(super) struct Wait {
     /// Its name.
-    pub(super) name: &'static str,
+    name: &'static str,
     /// The server in the message of a failure.
-    pub(super) server: &'static str,
+    server: &'static str,
     /// The variable with the server's URL.
-    pub(super) variable: &'static str,
+    variable: &'static str,
 }
 
 /// Waits for the private memory.
@@ -44,14 +44,12 @@ impl WantedBuilder<'_, '_> {
         origin: &Origin,
         state: &mut StateReader<'_>,
     ) {
+        let url = self.waited_url(wait, default_url);
         if let Some(existing) = self.existing_wait(wait) {
-            let url = self.waited_url(wait, default_url);
             return self.judge(wait, existing, url);
         }
-        if self.settings.wait == Waits::Never || self.pod.around.parts.has_container(wait.name) {
-            return;
-        }
-        let Some(url) = self.waited_url(wait, default_url) else { return };
+        let is_there = self.pod.around.parts.has_container(wait.name);
+        let Some(url) = url.filter(|_| !is_there && self.settings.wait != Waits::Never) else { return };
         if self.pod.around.unresolved(&url, &HOST_NETWORK_DNS).is_some() {
             return;
         }
@@ -59,12 +57,14 @@ impl WantedBuilder<'_, '_> {
             return self.cut_off(wait, None, why, &url);
         }
         let security = self.pod.around.security_context(self.pod.container);
-        let Some(sizes) = self.wait_sizes(wait, state) else { return };
+        let (setting, pack) = (&self.settings.resources.wait, Quantities::new());
+        let default = [["50m", "32Mi"], ["100m", "64Mi"]];
+        let added = AddedContainer { name: wait.name, default, setting, pack };
+        let Some(sizes) = self.sizes(&added, state) else { return };
         let tree = wait_container(wait, &url, &self.settings.wait_image, &security, &sizes);
-        let part = WantedPart { name: wait.name.to_owned(), tree, origin: origin.clone() };
         let places = self.pod.around.places();
         let place = if wait.variable == PRIVATE_URL { places.front } else { places.end };
-        self.parts.init_containers.push((place, part));
+        self.parts.init_containers.push((place, part(wait.name, tree, origin)));
     }
 
     /// The index of an init container of this name.
@@ -82,7 +82,10 @@ impl WantedBuilder<'_, '_> {
             return;
         }
         let is_known = known_url.is_some();
-        let url = known_url.unwrap_or_else(|| self.service_url(wait));
+        let url = known_url.unwrap_or_else(|| match self.found.ensemble {
+            Some(ensemble) if wait.variable == SHARED_URL => shared_url(&ensemble.name, self.pod.namespace),
+            _ => private_url(&self.found.instance, self.pod.namespace),
+        });
         if let Some(finding) = self.pod.around.unresolved(&url, &HOST_NETWORK_DNS) {
             // The judge of the pod reports it for a URL that is known.
             let is_reported = is_known || self.warnings.iter().any(|warning| warning.code == finding.code);
@@ -93,21 +96,6 @@ impl WantedBuilder<'_, '_> {
         } else if let Some(why) = self.pod.around.cut_off(Some(existing), Endpoint::parse(&url).port()) {
             self.cut_off(wait, Some(existing), why, &url);
         }
-    }
-
-    /// The URL of upstream's Service.
-    fn service_url(&self, wait: &Wait) -> String {
-        if wait.variable == PRIVATE_URL {
-            return private_url(&self.found.instance, self.pod.namespace);
-        }
-        shared_url(self.found.ensemble.map_or("", |ensemble| &ensemble.name), self.pod.namespace)
-    }
-
-    /// The sizes of a wait; `None` if none fit, which is reported.
-    fn wait_sizes(&mut self, wait: &Wait, state: &mut StateReader<'_>) -> Option<Sizes> {
-        let (setting, pack) = (&self.settings.resources.wait, Quantities::new());
-        let default = [["50m", "32Mi"], ["100m", "64Mi"]];
-        self.sizes(&AddedContainer { name: wait.name, default, setting, pack }, state)
     }
 
     /// The sizes of an added container; `None` if none fit, which is reported.
@@ -137,38 +125,36 @@ impl WantedBuilder<'_, '_> {
             return;
         }
         let (name, port) = (wait.name, Endpoint::parse(url).port());
-        let message = match why {
+        let end = match existing {
+            None => "it is left out",
+            Some(_) if is_taken_out => TAKEN_OUT,
+            Some(_) => "the pod fails after 120 s",
+        };
+        let (first, next) = match why {
             CutOff::Everywhere(proxy) => {
-                let end = match existing {
-                    None => "it is left out",
-                    Some(_) if is_taken_out => TAKEN_OUT,
-                    Some(_) => "the pod fails after 120 s",
-                };
-                if let Some((_, message)) = &mut self.no_network {
-                    *message +=
-                        &["; the same for \"", name, "\" and port ", &port.to_string(), ": ", end].concat();
-                    return;
-                }
                 let proxy = proxy.map_or_else(|| "of its mesh".to_owned(), quoted);
-                format!(
+                let first = format!(
                     "\"{name}\" would have no network: the proxy {proxy} starts after all init containers; {end}. Use \
                      native sidecars, or exclude port {port}"
-                )
+                );
+                (first, format!("; the same for \"{name}\" and port {port}: {end}"))
             }
             CutOff::Behind(index) => {
-                let url = quoted_text(url);
-                if let Some((_, message)) = &mut self.no_network {
-                    *message += &["; the same for \"", name, "\" and ", &url].concat();
-                    return;
-                }
                 let redirector = self.pod.around.parts.init_containers().get(index);
                 let redirector = quoted(redirector.and_then(|it| it.name.as_deref()).unwrap_or_default());
-                format!("\"{name}\" stands behind {redirector} and cannot reach {url}; put it in front")
+                let url = quoted_text(url);
+                let first =
+                    format!("\"{name}\" stands behind {redirector} and cannot reach {url}; put it in front");
+                (first, format!("; the same for \"{name}\" and {url}"))
             }
         };
         let list = init_containers_pointer();
-        let at = existing.map_or_else(|| list.clone(), |index| list.index(index));
-        self.no_network = Some((at, message));
+        match &mut self.no_network {
+            Some((_, message)) => *message += &next,
+            None => {
+                self.no_network = Some((existing.map_or_else(|| list.clone(), |it| list.index(it)), first))
+            }
+        }
     }
 
     /// Warns about waits without a network. Those for a server that the agent would not get today are judged here.
@@ -180,9 +166,8 @@ impl WantedBuilder<'_, '_> {
                 self.judge(wait, existing, None);
             }
         }
-        let finding =
-            self.no_network.take().map(|(at, message)| Finding::warn(&POD_WAIT_NO_NETWORK, at, message));
-        self.warnings.extend(finding);
+        let finding = self.no_network.take();
+        self.warnings.extend(finding.map(|(at, text)| Finding::warn(&POD_WAIT_NO_NETWORK, at, text)));
     }
 
     /// Whether memgate added the wait of this name.

@@ -1,0 +1,64 @@
+//! The older memory: a ConfigMap that the agent has mounted.
+
+use crate::inject::parts::mounts_pointer;
+use crate::inject::{field_origin, resource_name};
+use crate::prelude::*;
+use crate::sympozium::api::private_server;
+use crate::sympozium::codes::POD_VOLUME_CONFLICT;
+use crate::sympozium::report::warning;
+use crate::sympozium::variables::LEGACY;
+use memgate_model::edit::Origin;
+use serde_json::json;
+
+use super::{WantedBuilder, part};
+
+const VOLUME: &str = "memory";
+const PATH: &str = "/memory";
+
+impl WantedBuilder<'_, '_> {
+    pub(super) fn legacy(&mut self) {
+        let Some(origin) = self.legacy_origin() else { return };
+        // It has the name of the server.
+        let config_map = private_server(&self.found.instance);
+        if let Some(conflict) = self.volume_conflict(&config_map) {
+            self.warnings.push(conflict);
+            return;
+        }
+        self.add_variable(LEGACY, "true", &origin);
+        if self.pod.around.parts.volume(VOLUME).is_none() {
+            let tree = json!({"name": VOLUME, "configMap": {"name": config_map, "optional": true}});
+            self.parts.volumes.push(part(VOLUME, tree, &origin));
+        }
+        if self.pod.mounts.at(PATH).is_none() {
+            let tree = json!({"name": VOLUME, "mountPath": PATH, "readOnly": true});
+            self.mounts.push(part(PATH, tree, &origin));
+        }
+    }
+
+    /// The object that turns the ConfigMap on: the Agent, or the Ensemble that will make it.
+    fn legacy_origin(&self) -> Option<Origin> {
+        let made_by = self.found.ensemble.filter(|_| self.found.made_from.is_some());
+        let (kind, object, field) = match (self.found.agent, made_by) {
+            (Some(agent), _) => ("Agent", agent, "spec.memory.enabled"),
+            (None, Some(ensemble)) => ("Ensemble", ensemble, "spec.agentConfigs"),
+            (None, None) => return None,
+        };
+        self.found.legacy.then(|| field_origin(&resource_name(kind, object), field))
+    }
+
+    /// The finding about another volume or mount in place of the ConfigMap.
+    fn volume_conflict(&self, config_map: &str) -> Option<Finding> {
+        if let Some((index, volume)) = self.pod.around.parts.volume(VOLUME)
+            && volume.config_map.as_ref().and_then(|map| map.name.as_deref()) != Some(config_map)
+        {
+            let text = "volume \"memory\" should be ConfigMap {}; MEMORY_ENABLED is not set";
+            let at = Pointer::new("/spec/volumes").index(index);
+            return Some(warning(&POD_VOLUME_CONFLICT, at, text, [config_map]));
+        }
+        let (index, mount) = self.pod.mounts.at(PATH)?;
+        let name = mount.name.as_deref().unwrap_or_default();
+        let text = "/memory is volume {} instead of ConfigMap {}; MEMORY_ENABLED is not set";
+        let at = mounts_pointer(self.pod.index).index(index);
+        (name != VOLUME).then(|| warning(&POD_VOLUME_CONFLICT, at, text, [name, config_map]))
+    }
+}
