@@ -11,14 +11,18 @@
 pub(super) mod find;
 mod want;
 
+use std::borrow::Cow;
+
 use crate::inject::own::{self, OwnVariables};
 use crate::inject::parts::{ExistingMounts, ExistingParts};
 use crate::inject::viable::Surroundings;
 use crate::inject::{
-    Conflict, Unmet, container_named, controller_of, label_pointer, merge, no_memory, origin_place, unmet,
+    Conflict, Unmet, container_named, controller_of, field_origin, label_pointer, merge, no_memory,
+    origin_place, resource_name, unmet,
 };
 use crate::prelude::*;
 use crate::references::going;
+use memgate_model::edit::Origin;
 use memgate_model::event::InvolvedObject;
 use memgate_model::injection::Injection;
 use memgate_model::memory_view::{MemoryView, Why};
@@ -152,6 +156,16 @@ pub(super) fn recognise<'p>(pod: &'p Pod<'_>) -> Option<&'p str> {
 pub(super) fn instance<'p>(pod: &'p Pod<'_>) -> Option<&'p str> {
     let is_run = pod.label(COMPONENT_LABEL) == Some(AGENT_RUN_COMPONENT);
     pod.label(INSTANCE_LABEL).filter(|_| is_run)
+}
+
+/// The origin of an edit that comes from a field of an object, which has its current name.
+fn origin(object: &Object, field: impl Into<Cow<'static, str>>) -> Origin {
+    let kind = match object.kind.kind {
+        "SympoziumInstance" => "Agent",
+        "PersonaPack" => "Ensemble",
+        kind => kind,
+    };
+    field_origin(&resource_name(kind, object), field)
 }
 
 /// The pointer to the label that names the agent.

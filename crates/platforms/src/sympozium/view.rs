@@ -120,18 +120,15 @@ fn new_view(subject: &Subject<'_>, role: Role) -> MemoryView {
 
 /// The view of an object of the family's own kinds.
 pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
-    let kind = subject.kind;
-    if *kind == AGENT || *kind == AGENT_OLD {
-        let view = memory::of_agent(subject, has_memory(subject.object), state);
-        session::add_workspace(view, subject)
-    } else if *kind == ENSEMBLE || *kind == ENSEMBLE_OLD {
-        memory::of_ensemble(subject, state)
-    } else if *kind == WORKSPACE_SESSION || *kind == HARNESS_SESSION {
-        Some(session::of_session(subject, state))
-    } else if *kind == SKILL_PACK {
-        (subject.name == MEMORY_SKILL).then(|| memory::of_pack(subject))
-    } else {
-        (*kind == AGENT_RUN).then(|| memory::of_run(subject, state))
+    match subject.kind.kind {
+        "Agent" | "SympoziumInstance" => {
+            let view = memory::of_agent(subject, has_memory(subject.object), state);
+            session::add_workspace(view, subject)
+        }
+        "Ensemble" | "PersonaPack" => memory::of_ensemble(subject, state),
+        "WorkspaceSession" | "HarnessSession" => Some(session::of_session(subject, state)),
+        "SkillPack" => (subject.name == MEMORY_SKILL).then(|| memory::of_pack(subject)),
+        _ => Some(memory::of_run(subject, state)),
     }
 }
 
@@ -234,19 +231,14 @@ fn use_own(
         else {
             continue;
         };
-        let Some(text) = &set.text else {
-            set.decide(view, "sharing");
-            continue;
-        };
-        let sharing = view.sharing.as_mut().map(|sharing| &mut sharing.configs);
-        let Some(of_pod) = sharing.and_then(|configs| configs.iter_mut().find(|it| it.name == config)) else {
-            continue;
-        };
-        let value = Some(text.clone());
-        if is_access {
-            of_pod.access = value;
-        } else {
-            (of_pod.visibility, of_pod.field) = (value, set.field.clone());
+        let mut configs = view.sharing.iter_mut().flat_map(|sharing| &mut sharing.configs);
+        match (&set.text, configs.find(|it| it.name == config)) {
+            (None, _) => set.decide(view, "sharing"),
+            (text, Some(of_pod)) if is_access => of_pod.access.clone_from(text),
+            (text, Some(of_pod)) => {
+                (of_pod.visibility, of_pod.field) = (text.clone(), set.field.clone());
+            }
+            (_, None) => {}
         }
     }
 }

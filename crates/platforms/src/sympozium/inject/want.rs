@@ -15,9 +15,7 @@ use crate::inject::own::MemoryVariableNames;
 use crate::inject::parts::{ExistingMounts, WantedPart, WantedParts, pull_secrets};
 use crate::inject::viable::Surroundings;
 use crate::inject::viable::present::PresentServer;
-use crate::inject::{
-    Unmet, WantedByContainer, WantedByPod, annotation_pointer, field_origin, lookup_failed, resource_name,
-};
+use crate::inject::{Unmet, WantedByContainer, WantedByPod, annotation_pointer, field_origin, lookup_failed};
 use crate::prelude::*;
 use crate::sympozium::FAMILY;
 use crate::sympozium::api::agent::auto_store_off;
@@ -29,7 +27,9 @@ use crate::sympozium::codes::{
 use crate::sympozium::lookup::{self, PackMode};
 use crate::sympozium::report::warning;
 use crate::sympozium::validate::skill_pack_missing;
-use crate::sympozium::variables::{self, AUTO_STORE, INSTANCE, PRIVATE_URL};
+use crate::sympozium::variables::{
+    AUTO_STORE, INSTANCE, OF_MEMORY, PRIVATE_URL, SHARED_URL, shared_variables,
+};
 use crate::url::Endpoint;
 use memgate_model::edit::{KeyRef, Origin};
 use memgate_model::platform_settings::{MemoryMode, Sympozium};
@@ -38,18 +38,18 @@ use serde_json::Value;
 
 use self::waits::{PRIVATE_WAIT, SHARED_WAIT};
 use super::find::PodMemories;
-use super::instance_label;
+use super::{instance_label, origin};
 
 /// The prefixes of all variables.
 const PREFIXES: [&str; 3] = [INSTANCE, "MEMORY_", "WORKFLOW_"];
 
 /// The names of all variables.
 pub(super) const NAMES: MemoryVariableNames<'static> =
-    MemoryVariableNames { prefixes: &PREFIXES, names: &variables::OF_MEMORY, open: None };
+    MemoryVariableNames { prefixes: &PREFIXES, names: &OF_MEMORY, open: None };
 
 /// The names of those that say where memory is.
 pub(super) const URLS: MemoryVariableNames<'static> =
-    MemoryVariableNames { prefixes: &PREFIXES, names: &[PRIVATE_URL, variables::SHARED_URL], open: None };
+    MemoryVariableNames { prefixes: &PREFIXES, names: &[PRIVATE_URL, SHARED_URL], open: None };
 
 /// A pod, and the container of the agent in it.
 pub(super) struct PodContext<'p> {
@@ -172,12 +172,9 @@ impl<'p, 's> WantedBuilder<'p, 's> {
 
     /// The variable with the agent's name, which is added only together with other variables.
     fn instance_name(&self) -> Option<Variable<'static>> {
-        let first = self.variables.first()?;
-        let resource = self.found.agent.map_or_else(
-            || std::sync::Arc::clone(&first.origin.resource),
-            |agent| resource_name("Agent", agent),
-        );
-        let origin = field_origin(&resource, "metadata.name");
+        let of_first = &self.variables.first()?.origin.resource;
+        let of_agent = self.found.agent.map(|agent| origin(agent, "metadata.name"));
+        let origin = of_agent.unwrap_or_else(|| field_origin(of_first, "metadata.name"));
         Some(Variable::literal(INSTANCE, self.found.instance.as_str(), origin).only_with_others())
     }
 
@@ -191,7 +188,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
     /// Adds the private memory of this agent.
     fn private(&mut self, state: &mut StateReader<'s>) -> Result<(), Unmet> {
         let Some((object, field)) = self.found.private.clone() else { return Ok(()) };
-        let origin = self.private_origin(object, &field);
+        let origin = origin(object, field);
         if is_local(self) && !self.servers.is_empty() {
             self.private_sidecar_present(&origin, state);
             return Ok(());
@@ -212,24 +209,12 @@ impl<'p, 's> WantedBuilder<'p, 's> {
         Ok(())
     }
 
-    fn private_origin(&self, object: &Object, field: &str) -> Origin {
-        let is = |other: Option<&Object>| other.is_some_and(|other| std::ptr::eq(other, object));
-        let kind = match (is(self.found.agent), is(self.found.ensemble)) {
-            (true, _) => "Agent",
-            (false, true) => "Ensemble",
-            (false, false) => "AgentRun",
-        };
-        field_origin(&resource_name(kind, object), field.to_owned())
-    }
-
     /// The last variable of private memory. It comes after those of shared memory.
     fn auto_store(&self) -> Option<Variable<'static>> {
         let origin = match (self.found.agent, self.found.made_from.zip(self.found.ensemble)) {
-            (Some(agent), _) if auto_store_off(agent.tree()) => {
-                field_origin(&resource_name("Agent", agent), "spec.memory.autoStore")
-            }
+            (Some(agent), _) if auto_store_off(agent.tree()) => origin(agent, "spec.memory.autoStore"),
             (None, Some((config, ensemble))) if config.auto_store_off(ensemble.tree()) => {
-                field_origin(&resource_name("Ensemble", ensemble), "spec.autoStoreMemory")
+                origin(ensemble, "spec.autoStoreMemory")
             }
             _ => return None,
         };
@@ -238,12 +223,11 @@ impl<'p, 's> WantedBuilder<'p, 's> {
 
     /// Adds the shared memory of the Ensemble.
     fn shared(&mut self, state: &mut StateReader<'s>) {
-        let Some(ensemble) = self.found.ensemble.filter(|_| self.found.shared) else {
-            self.variables.extend(self.auto_store());
-            return;
-        };
-        self.variables.extend(variables::shared_variables(ensemble, self.pod.namespace, self.found.config));
+        let ensemble = self.found.ensemble.filter(|_| self.found.shared);
+        let variables = ensemble.map(|it| shared_variables(it, self.pod.namespace, self.found.config));
+        self.variables.extend(variables.into_iter().flatten());
         self.variables.extend(self.auto_store());
+        let Some(ensemble) = ensemble else { return };
         if self.found.config.is_none() && has_access_rules(ensemble.tree()) {
             let text = "Agent {} has no label sympozium.ai/agent-config: its shared memory is read-only";
             let finding = warning(&CONFIG_UNKNOWN, instance_label(), text, [&self.found.instance]);
@@ -251,8 +235,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
             self.warnings.push(finding.elsewhere(ensemble, rules, "because of these rules"));
         }
         let url = shared_url(&ensemble.name, self.pod.namespace);
-        let origin = field_origin(&resource_name("Ensemble", ensemble), "spec.sharedMemory.enabled");
-        self.wait(&SHARED_WAIT, &url, &origin, state);
+        self.wait(&SHARED_WAIT, &url, &origin(ensemble, "spec.sharedMemory.enabled"), state);
     }
 
     /// Adds the Secrets with which the images of added containers are pulled.

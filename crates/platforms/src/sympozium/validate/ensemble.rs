@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 
-use crate::message::truncate;
 use crate::prelude::*;
 use crate::references;
 use crate::sympozium::FAMILY;
@@ -20,7 +19,7 @@ use memgate_model::finding::Severity::{Deny, Warn};
 use memgate_primitives::pointer::Path::{self, Index, Key, Known};
 use memgate_primitives::quantity::billionths;
 
-use super::{about_agents, membrane, names, pods};
+use super::{agents, membrane, names, pods};
 
 const SHARED: Path<'_> = Known("/spec/sharedMemory");
 const ENABLED: Path<'_> = Key(&SHARED, "enabled");
@@ -59,13 +58,10 @@ pub(super) fn findings(subject: &Subject<'_>, out: &mut Report<'_>, state: &mut 
 /// Warns about the memory that is deleted with an Ensemble, and names the Agents that use it.
 pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
     shares_memory(subject.object).then(|| {
-        let with_users = about_agents(users(subject, state), |users, limit| {
-            let name = truncate(subject.name, limit);
-            format!("PVC {name}-shared-memory-db will be deleted with all shared memories of {users}")
-        });
         let finding = warning(&SHARED_MEMORY_DATA_LOSS, ENABLED.pointer(), DATA_LOSS, [subject.name]);
-        match with_users {
-            Some(message) => finding.with_message(message),
+        let before = format!("{} of ", finding.message());
+        match agents(users(subject, state), &before) {
+            Some(agents) => finding.with_message(before + &agents),
             None => finding,
         }
     })

@@ -1,10 +1,10 @@
 //! The older memory: a ConfigMap that the agent has mounted.
 
 use crate::inject::parts::mounts_pointer;
-use crate::inject::{field_origin, resource_name};
 use crate::prelude::*;
 use crate::sympozium::api::private_server;
 use crate::sympozium::codes::POD_VOLUME_CONFLICT;
+use crate::sympozium::inject::origin;
 use crate::sympozium::report::warning;
 use crate::sympozium::variables::LEGACY;
 use memgate_model::edit::Origin;
@@ -37,13 +37,10 @@ impl WantedBuilder<'_, '_> {
 
     /// The object that turns the ConfigMap on: the Agent, or the Ensemble that will make it.
     fn legacy_origin(&self) -> Option<Origin> {
-        let made_by = self.found.ensemble.filter(|_| self.found.made_from.is_some());
-        let (kind, object, field) = match (self.found.agent, made_by) {
-            (Some(agent), _) => ("Agent", agent, "spec.memory.enabled"),
-            (None, Some(ensemble)) => ("Ensemble", ensemble, "spec.agentConfigs"),
-            (None, None) => return None,
-        };
-        self.found.legacy.then(|| field_origin(&resource_name(kind, object), field))
+        let made_by = || self.found.ensemble.filter(|_| self.found.made_from.is_some());
+        let of_agent = self.found.agent.map(|agent| origin(agent, "spec.memory.enabled"));
+        let found = of_agent.or_else(|| Some(origin(made_by()?, "spec.agentConfigs")));
+        found.filter(|_| self.found.legacy)
     }
 
     /// The finding about another volume or mount in place of the ConfigMap.

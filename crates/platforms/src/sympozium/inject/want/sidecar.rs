@@ -11,7 +11,6 @@ use crate::common::{POD_ARCH, POD_VOLUME_READ_ONLY};
 use crate::inject::env::escape_references;
 use crate::inject::parts::{WantedPart, init_containers_pointer, mounts_pointer};
 use crate::inject::viable::sizes::AddedContainer;
-use crate::inject::{field_origin, resource_name};
 use crate::prelude::*;
 use crate::sympozium::api::agent::{sidecar_command, sidecar_env, sidecar_image, sidecar_resources};
 use crate::sympozium::api::ensemble::{configs_field, find_config};
@@ -20,7 +19,7 @@ use crate::sympozium::codes::{
     CLAIM_MISSING, HARNESS_NO_IPC, HOST_NETWORK_SIDECAR, POD_PACK_CREDENTIAL, POD_VOLUME_CONFLICT,
     SEEDS_TOO_LARGE,
 };
-use crate::sympozium::inject::instance_label;
+use crate::sympozium::inject::{instance_label, origin as object_origin};
 use crate::sympozium::report::{filled, warning};
 use crate::sympozium::variables::{PRIVATE_TOKEN, PRIVATE_URL};
 use memgate_model::edit::Origin;
@@ -297,8 +296,8 @@ impl<'s> WantedBuilder<'_, 's> {
         if !command.is_empty() {
             tree["command"] = json!(command);
         }
-        let of_pack = pack.map(|pack| field_origin(&resource_name("SkillPack", pack), "spec.sidecar.image"));
-        part(MEMORY_SERVER, tree, &of_pack.unwrap_or_else(|| origin.clone()))
+        let of_pack = pack.map(|pack| object_origin(pack, "spec.sidecar.image"));
+        part(MEMORY_SERVER, tree, of_pack.as_ref().unwrap_or(origin))
     }
 
     /// The variables of the sidecar, without those whose literal value is a credential.
