@@ -2,6 +2,7 @@
 //! parts, the access rules of shared memory are here; the others have their own modules.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use crate::prelude::*;
 use crate::references;
@@ -151,7 +152,7 @@ fn changes(
     }
     resized(ensemble, before, out);
     let is_new = |name: &&&str| !before.excluded.contains(**name) && ensemble.has_config(name);
-    for name in ensemble.excluded.iter().collect::<std::collections::BTreeSet<_>>().into_iter().filter(is_new) {
+    for name in ensemble.excluded.iter().collect::<BTreeSet<_>>().into_iter().filter(is_new) {
         let agent = names::agent_of(subject.name, name);
         let text = "Agent {} and PVC {name}-memory-db will be deleted";
         out.warn(&EXCLUDE_DATA_LOSS, Known("/spec/excludePersonas"), text, &[&*agent, &agent]);
