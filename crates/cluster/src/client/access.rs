@@ -6,17 +6,10 @@ use std::iter::successors;
 use std::sync::Arc;
 
 use axum::BoxError;
-use axum::body::{Bytes, HttpBody};
-use axum::http::{Request, Response};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::connect::proxy::SocksV5;
-use hyper_util::rt::TokioExecutor;
 use kube::Config;
-use kube::client::{AuthError, Body, ClientBuilder, ConfigExt as _};
+use kube::client::{AuthError, ClientBuilder};
 use kube::config::{AuthInfo, Cluster, ExecAuthCluster, Kubeconfig};
-use tower::util::{MapErrLayer, option_layer};
-use tower::{Layer as _, Service};
+use tower::util::MapErrLayer;
 
 use crate::client::proxy::{Proxy, ProxyVariables};
 use memgate_certs::library_error::explained;
@@ -109,47 +102,11 @@ impl Access {
     pub(super) fn client(self) -> Result<kube::Client, String> {
         let between = Arc::new(self.between);
         let in_words = |error: kube::Error| between.explain(&error).unwrap_or_else(|| explained(&error));
-        if let Some(proxy) = between.proxy.as_ref().filter(|proxy| proxy.is_socks()) {
-            return through_socks(self.config, proxy, Arc::clone(&between)).map_err(in_words);
-        }
         let builder = ClientBuilder::try_from(self.config).map_err(in_words)?;
-        Ok(build(builder, Arc::clone(&between)))
+        let layer =
+            MapErrLayer::new(move |error: BoxError| between.explain(&*error).map_or(error, BoxError::from));
+        Ok(builder.with_layer(&layer).build())
     }
-}
-
-/// A client whose errors are explained.
-fn build<S, B>(builder: ClientBuilder<S>, between: Arc<Between>) -> kube::Client
-where
-    S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
-    S::Future: Send,
-    S::Error: Into<BoxError>,
-    B: HttpBody<Data = Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
-{
-    let layer = MapErrLayer::new(move |error: S::Error| {
-        let error: BoxError = error.into();
-        between.explain(&*error).map_or(error, Into::into)
-    });
-    builder.with_layer(&layer).build()
-}
-
-/// The parts of kube's own client, with a connector that can log in to a SOCKS proxy.
-/// Source: kube_client::client::builder.
-fn through_socks(config: Config, proxy: &Proxy, between: Arc<Between>) -> kube::Result<kube::Client> {
-    let mut connector = HttpConnector::new();
-    connector.enforce_http(false);
-    connector.set_connect_timeout(config.connect_timeout);
-    let mut connector = SocksV5::new(proxy.uri.clone(), connector);
-    if let Some((user, password)) = proxy.socks_login() {
-        connector = connector.with_auth(user, password);
-    }
-    let connector = config.rustls_https_connector_with_connector(connector)?;
-    let client = Client::builder(TokioExecutor::new()).build::<_, Body>(connector);
-    let service = MapErrLayer::new(BoxError::from).layer(client);
-    let service = config.extra_headers_layer()?.layer(service);
-    let service = option_layer(config.auth_layer()?).layer(service);
-    let service = config.base_uri_layer().layer(service);
-    Ok(build(ClientBuilder::new(service, config.default_namespace), between))
 }
 
 impl Between {

@@ -64,6 +64,12 @@ impl Proxy {
         let uri = parsed(address).ok_or_else(|| {
             format!("{origin} is not the address of a proxy: give http://, https:// or socks5:// with a host and a port")
         })?;
+        let has_user = uri.authority().is_some_and(|authority| authority.as_str().contains('@'));
+        if has_user && uri.scheme_str() == Some("socks5") {
+            return Err(format!(
+                "{origin} has a user for a SOCKS proxy, and memgate cannot log in to one: name an HTTP proxy, or one without a login"
+            ));
+        }
         Ok(Some(Self { uri, origin }))
     }
 
@@ -72,22 +78,6 @@ impl Proxy {
         let (scheme, host) = (self.uri.scheme_str().unwrap_or_default(), self.uri.host().unwrap_or_default());
         let port = self.uri.port_u16().map(|port| format!(":{port}")).unwrap_or_default();
         format!("the proxy {scheme}://{host}{port} ({})", self.origin)
-    }
-
-    /// Whether it is a SOCKS proxy.
-    pub(super) fn is_socks(&self) -> bool {
-        self.uri.scheme_str() == Some("socks5")
-    }
-
-    /// The user and password for a SOCKS proxy.
-    pub(super) fn socks_login(&self) -> Option<(String, String)> {
-        let proxy = Matcher::builder().all(self.uri.to_string()).build();
-        let proxy = proxy.intercept(&Uri::from_static("https://apiserver"))?;
-        proxy.raw_auth().map(|(user, password)| (user.to_owned(), password.to_owned()))
-    }
-
-    fn has_user(&self) -> bool {
-        self.uri.authority().is_some_and(|authority| authority.as_str().contains('@'))
     }
 
     /// What an error says about the proxy. The types of these errors are not public, so their texts are read.
@@ -99,46 +89,20 @@ impl Proxy {
         });
         let (text, error) = of_proxy?;
         let proxy = self.shown();
-        // A SOCKS proxy is offered one way to log in: none, or by user and password.
-        Some(match (text.as_str(), self.has_user()) {
-            ("proxy authorization required", has_user) => {
-                format!("{proxy} answers 407 Proxy Authentication Required: {}", about_login(has_user))
-            }
-            ("credentials not accepted", _) => format!("{proxy} refuses the login: {}", about_login(true)),
-            ("server does not support user/pass authentication", false) => {
-                format!("{proxy} refuses to work without a login: {}", about_login(false))
-            }
-            ("server does not support user/pass authentication", true) => {
-                format!("{proxy} does not take a user and password: leave them out of its address")
-            }
-            ("failed serialize request", true) => {
-                format!(
-                    "{proxy} cannot be asked: its user and password and the name of the apiserver are too long"
-                )
-            }
-            ("failed to create underlying connection", _) => match cause(error) {
-                Some(cause) => format!("no connection to {proxy}: {}", explained(cause)),
-                None => format!("no connection to {proxy}"),
-            },
-            (text, _) => format!("{proxy} does not connect to the apiserver: {text}"),
+        Some(match cause(error).filter(|_| text == "failed to create underlying connection") {
+            Some(cause) => format!("no connection to {proxy}: {}", explained(cause)),
+            None => format!("{proxy} does not connect to the apiserver: {text}"),
         })
-    }
-}
-
-/// What is wrong with the user and password of an address.
-const fn about_login(has_user: bool) -> &'static str {
-    if has_user {
-        "it does not accept the user and password"
-    } else {
-        "its address needs a user and password"
     }
 }
 
 impl ProxyVariables {
     /// Whether NO_PROXY names the apiserver.
     fn excepts(&self, apiserver: &Uri) -> bool {
+        // The library has * for names only.
+        let is_all = self.exceptions.split(',').any(|exception| exception.trim() == "*");
         let matcher = Matcher::builder().all("http://proxy").no(self.exceptions.as_str()).build();
-        matcher.intercept(apiserver).is_none()
+        is_all || matcher.intercept(apiserver).is_none()
     }
 }
 
@@ -179,24 +143,6 @@ mod tests {
         assert_eq!(chosen("", "http://user:hunter2@b:2/path?token=x", "", api), of_environment);
     }
 
-    #[test]
-    fn only_a_socks_proxy_has_a_login_of_its_own() {
-        let login = |address: &str| {
-            let apiserver = "https://api".parse().expect("an address");
-            let proxy = Proxy::choose(Some(address), &ProxyVariables::default(), &apiserver);
-            let login = proxy.expect("no error").and_then(|proxy| proxy.socks_login());
-            login.map(|(user, password)| format!("{user} {password}"))
-        };
-        for (address, expected) in [
-            ("socks5://user:pa%40ss%3Aw@a:1", Some("user pa@ss:w")),
-            ("socks5h://user@a", Some("user ")),
-            ("socks5://[::1]:1080", None),
-            ("http://user:hunter2@a:1", None),
-        ] {
-            assert_eq!(login(address).as_deref(), expected, "{address}");
-        }
-    }
-
     /// The exceptions are for the address of the apiserver; that of the proxy does not matter.
     #[test]
     fn exceptions_name_the_apiserver() {
@@ -208,6 +154,8 @@ mod tests {
             ("example.com", "https://api.example.com:6443", true),
             ("ple.com", "https://api.example.com", false),
             ("*", "https://api.example.com", true),
+            ("*", "https://10.1.2.3:6443", true),
+            ("localhost, *", "https://[::1]:6443", true),
             ("proxy.example.com", "https://api.other.com", false),
             ("::1", "https://[::1]:6443", true),
         ] {
@@ -219,15 +167,18 @@ mod tests {
     #[test]
     fn an_address_that_cannot_be_used_is_not_quoted() {
         let apiserver = "https://api".parse().expect("an address");
-        for address in
-            ["ftp://user:hunter2@b", "http://", "http://user:hunter2@", "a b", "socks4://user:hunter2@b"]
-        {
+        let not_one = "proxy-url is not the address of a proxy";
+        for (address, expected) in [
+            ("ftp://user:hunter2@b", not_one),
+            ("http://", not_one),
+            ("http://user:hunter2@", not_one),
+            ("a b", not_one),
+            ("socks4://user:hunter2@b", not_one),
+            ("socks5h://user:hunter2@b", "proxy-url has a user for a SOCKS proxy"),
+        ] {
             let error = Proxy::choose(Some(address), &ProxyVariables::default(), &apiserver);
             let error = error.expect_err(address);
-            assert!(
-                error.starts_with("proxy-url is not the address of a proxy") && !error.contains("hunter2"),
-                "{error}"
-            );
+            assert!(error.starts_with(expected) && !error.contains("hunter2"), "{error}");
         }
     }
 }
