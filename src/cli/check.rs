@@ -149,7 +149,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     };
     let mut project = or_reported(project, &args.output, terminal)?;
     let (fail_on, broken) = (args.fail_on.or(&project), project.broken.take());
-    let mut run = args.input.run(&project, terminal)?;
+    let mut run = args.input.run(&project)?;
     run.plan.ignored = IgnoredCodes::new(&args.ignore).map_err(anyhow::Error::msg)?;
     run.plan.wants_map = is_page(&args.output);
     if args.fix.fix {

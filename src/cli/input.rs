@@ -24,15 +24,17 @@ use memgate_workbench::layout::Tool;
 use memgate_workbench::load::load;
 use memgate_workbench::outcome::{MANIFEST, unread_notes};
 use memgate_workbench::paths::{is_glob, normal, root_of};
-use memgate_workbench::plan::{OpenFile, Plan};
+use memgate_workbench::plan::Plan;
 use memgate_workbench::program::Stop;
-use memgate_workbench::report::{counted, plain};
+use memgate_workbench::report::counted;
 use memgate_workbench::rules::Rules;
 use memgate_workbench::run::Run;
 use memgate_workbench::texts::DEFAULT_MAX_BYTES;
 
 /// The path of standard input.
 const STDIN_PATH: &str = "-";
+/// The path of a command without PATH, where the repository does not name any: the working directory.
+pub const HERE: &str = ".";
 
 /// The files of a command, and what decisions about them depend on.
 #[derive(Debug, Clone, clap::Args)]
@@ -113,13 +115,6 @@ struct ReadingArgs {
     #[arg(long, value_name = "DIR", hide_short_help = true)]
     sources: Option<PathBuf>,
 
-    /// Check standard input as if it were FILE; the other files are its state
-    ///
-    /// For editors: the text is read in place of the file of that name, which need not exist, and only findings about
-    /// it are reported. With - as the only PATH, its state are the paths of .memgate.yaml.
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
-    stdin_filename: Option<PathBuf>,
-
     /// Largest file that is read [default: 64Mi]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
     max_file_size: Option<usize>,
@@ -155,9 +150,7 @@ impl InputArgs {
     /// # Errors
     /// When the file with them is wrong.
     pub fn project(&self, terminal: Terminal) -> anyhow::Result<Project> {
-        let in_place_of = self.reading.stdin_filename.iter().map(|file| file.to_string_lossy().into_owned());
-        let paths: Vec<String> = self.paths.iter().cloned().chain(in_place_of).collect();
-        self.project.read(&paths, terminal)
+        self.project.read(&self.paths, terminal)
     }
 
     /// The same for a check of a branch.
@@ -176,18 +169,13 @@ impl InputArgs {
     /// A flag that makes no sense where files are read again with each change of a text, and why. `directory` is the one
     /// from which its paths are.
     pub fn unfit_for_changes(&self, directory: &Path) -> Option<&'static str> {
-        let ReadingArgs { stdin_filename, no_render, kustomize_args, helm_args, values, sources, .. } =
-            &self.reading;
+        let ReadingArgs { no_render, kustomize_args, helm_args, values, sources, .. } = &self.reading;
         let builds = *no_render
             || sources.is_some()
             || [kustomize_args, helm_args, values].iter().any(|it| !it.is_empty());
         let flags = || self.state.with.iter().chain(&self.policies.policy);
         [
             (builds, "an editor runs neither kustomize nor helm, so flags for what they build have no effect"),
-            (
-                stdin_filename.is_some(),
-                "--stdin-filename is for standard input, on which the editor sends messages",
-            ),
             (self.reads_stdin(), "- is standard input, on which the editor sends messages"),
             (
                 is_glob(&directory.to_string_lossy()) && flags().any(|path| is_glob(path)),
@@ -214,12 +202,11 @@ impl InputArgs {
     ///
     /// # Errors
     /// When the settings or a glob are wrong.
-    pub fn plan(&self, project: &Project, terminal: Terminal) -> anyhow::Result<Plan> {
+    pub fn plan(&self, project: &Project) -> anyhow::Result<Plan> {
         let mut plan = self.plan_without_paths(project, &project.directory)?;
-        if self.paths.is_empty() && project.paths.is_empty() {
-            let path = whole_repository(self.reading.stdin_filename.as_deref(), terminal);
-            plan.is_narrow |= !is_at_or_above(&path, &whole(&project.directory));
-            plan.checked.push(path);
+        if plan.checked.is_empty() {
+            plan.is_narrow |= !is_at_or_above(HERE, &whole(&project.directory));
+            plan.checked.push(HERE.to_owned());
         }
         Ok(plan)
     }
@@ -228,8 +215,8 @@ impl InputArgs {
     ///
     /// # Errors
     /// When the settings or a glob are wrong.
-    pub fn run(&self, project: &Project, terminal: Terminal) -> anyhow::Result<Run> {
-        Ok(Run { plan: self.plan(project, terminal)?, occasion: self.policies.occasion(Point::Ci) })
+    pub fn run(&self, project: &Project) -> anyhow::Result<Run> {
+        Ok(Run { plan: self.plan(project)?, occasion: self.policies.occasion(Point::Ci) })
     }
 
     /// Plans to read the same files as another plan, as they were in another commit.
@@ -259,21 +246,16 @@ impl InputArgs {
     /// When the settings or a glob are wrong.
     pub fn plan_without_paths(&self, project: &Project, root: &Path) -> anyhow::Result<Plan> {
         let settings = self.settings(project)?;
-        let takes_place = self.reading.stdin_filename.is_some();
-        let is_typed = self.paths.iter().any(|path| !takes_place || path != STDIN_PATH);
+        let is_typed = !self.paths.is_empty();
         let configured = if is_typed { Vec::new() } else { project.paths.clone() };
         let all = whole(root);
-        let is_narrow = takes_place || is_typed && !self.paths.iter().any(|path| is_at_or_above(path, &all));
+        let is_narrow = is_typed && !self.paths.iter().any(|path| is_at_or_above(path, &all));
         let (within, switched_off) =
             (project.within(&configured, root), self.switched_off(project, &configured, &settings.families));
         let PolicyArgs { policy, no_policies, .. } = &self.policies;
         let reading = self.reading.plan(project, root, settings.namespace.clone(), self.reads_stdin())?;
-        let mut checked = if is_typed { self.paths.clone() } else { configured };
-        if takes_place && !checked.iter().any(|path| path == STDIN_PATH) {
-            checked.push(STDIN_PATH.to_owned());
-        }
         Ok(Plan {
-            checked,
+            checked: if is_typed { self.paths.clone() } else { configured },
             switched_off,
             later: project.later.clone(),
             rules: Rules::new(&project.rules, root),
@@ -319,11 +301,6 @@ fn whole(choices: &Path) -> PathBuf {
 
 fn is_at_or_above(path: &str, directory: &Path) -> bool {
     path != STDIN_PATH && directory.starts_with(normal(Path::new(path)))
-}
-
-/// The file in whose place standard input is read.
-fn of_stdin(path: &Path) -> OpenFile {
-    OpenFile { path: path.to_owned(), text: None, is_checked_outside: true, is_judged: true }
 }
 
 impl ReadingArgs {
@@ -382,24 +359,11 @@ impl ReadingArgs {
             max_bytes: self.max_file_size.unwrap_or(DEFAULT_MAX_BYTES).min(u32::MAX as usize),
             builder: self.builder(namespace, reads_stdin)?,
             sources: self.sources.clone(),
-            open: self.stdin_filename.iter().map(|path| of_stdin(path)).collect(),
-            checks_only_open: self.stdin_filename.is_some(),
             ..Plan::default()
         };
         plan.keep_stdin();
         Ok(plan)
     }
-}
-
-/// The path of a command without PATH, where the repository does not name any, with a note: the working directory, or the
-/// repository of a file that is not below it.
-pub fn whole_repository(file: Option<&Path>, terminal: Terminal) -> String {
-    let file = file.map(normal).filter(|file| !file.starts_with(normal(Path::new("."))));
-    let directory = file.as_deref().and_then(Path::parent);
-    let root = directory.map(|directory| root_of(directory).unwrap_or(directory));
-    let Some(root) = root.map(Path::to_string_lossy) else { return ".".to_owned() };
-    terminal.note(&format!("note: no PATH, so the repository is read: {}", plain(&root)));
-    root.into_owned()
 }
 
 /// Loads files that must all be readable, names and namespaces of objects of state too; `None` after errors about those that are not were written.

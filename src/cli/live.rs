@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use jiff::{Timestamp, Unit};
 
 use crate::cli::cluster::{ClusterArgs, block_on};
-use crate::cli::input::{InputArgs, whole_repository};
+use crate::cli::input::{HERE, InputArgs};
 use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
 use memgate_cluster::agents::add_agent_pods;
@@ -42,7 +42,7 @@ pub fn plan(
         plan.cluster = Some(Arc::new(read(cluster, &plan.settings.families, namespace, pods, terminal)?));
         plan.checked.clear();
     } else if plan.checked.is_empty() {
-        plan.checked = vec![whole_repository(None, terminal)];
+        plan.checked = vec![HERE.to_owned()];
     }
     Ok(plan)
 }

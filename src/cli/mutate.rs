@@ -56,7 +56,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let terminal = args.fail_on.terminal(terminal);
     anyhow::ensure!(!is_page(&args.output), "-o html goes with check, audit and what-if");
     let project = args.input.project(terminal)?;
-    let run = args.input.run(&project, terminal)?;
+    let run = args.input.run(&project)?;
     let fail_on = args.fail_on.or(&project);
     let mut checked = decided(&run)?;
     checked.note_later();

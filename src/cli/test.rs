@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::cli::ExitStatus;
 use crate::cli::check::note_rules;
-use crate::cli::input::{note_unread, whole_repository};
+use crate::cli::input::{HERE, note_unread};
 use crate::cli::output::{OutputArg, write_each};
 use crate::cli::project::{Project, ProjectArgs};
 use crate::cli::terminal::Terminal;
@@ -85,7 +85,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let paths = if !args.files.is_empty() {
         args.files.clone()
     } else if project.paths.is_empty() {
-        vec![whole_repository(None, terminal)]
+        vec![HERE.to_owned()]
     } else {
         project.paths.clone()
     };

@@ -37,7 +37,7 @@ pub(super) fn run(args: &Command, memgate: clap::Command, terminal: Terminal) ->
 
 /// The command line without the flags that `lsp` has with other commands and refuses.
 pub(super) fn with_layout(memgate: clap::Command) -> clap::Command {
-    let refused = ["no_render", "kustomize_args", "helm_args", "values", "sources", "stdin_filename"];
+    let refused = ["no_render", "kustomize_args", "helm_args", "values", "sources"];
     let refused = |arg: &clap::Arg| refused.contains(&arg.get_id().as_str());
     memgate.mut_subcommand("lsp", |lsp| lsp.mut_args(|arg| if refused(&arg) { arg.hide(true) } else { arg }))
 }

@@ -34,7 +34,7 @@ pub struct Args {
 /// When something cannot be written, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let project = args.input.project(terminal)?;
-    let Run { plan, occasion } = args.input.run(&project, terminal)?;
+    let Run { plan, occasion } = args.input.run(&project)?;
     let of_unit = |mut inputs| {
         trace_objects(&mut inputs, &plan);
         (view(&mut inputs, occasion), inputs)

@@ -17,7 +17,6 @@ mod support;
 
 mod ci;
 mod corpus;
-mod editor;
 mod false_alarms;
 mod files;
 mod fingerprints;

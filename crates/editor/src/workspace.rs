@@ -91,7 +91,7 @@ impl<'p> Workspace<'p> {
         let open = all.iter().map(|it| (it, is_own(it))).filter(|(it, is_own)| *is_own || is_below(it));
         let open = open.map(|(buffer, is_judged)| OpenFile {
             path: PathBuf::from(name(root, &buffer.path)),
-            text: Some(buffer.text.clone()),
+            text: buffer.text.clone(),
             is_checked_outside: !is_repository || is_new_manifest(&buffer.path, root, &paths),
             is_judged,
         });

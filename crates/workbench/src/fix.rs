@@ -46,7 +46,7 @@ pub fn judged_with(run: &mut Run, fixed: &FixedTexts) -> Result<Checked, Error> 
     run.plan.instead = fixed.iter().map(|(name, fixed)| (name.clone(), fixed.text.clone())).collect();
     for open in &mut run.plan.open {
         if let Some(fixed) = fixed.get(&*open.path.to_string_lossy()) {
-            open.text = Some(fixed.text.as_str().into());
+            open.text = fixed.text.as_str().into();
         }
     }
     judged_without_ignored(run)

@@ -349,8 +349,7 @@ impl<'p> Loading<'p> {
         let may_be_manifest = LazyCell::new(|| is_built || may_be_manifest(source.text().as_bytes()));
         let is_template = is_template(source);
         if is_template {
-            let is_stdin = plan.open.iter().any(|file| file.text.is_none()) && plan.is_open(source.name());
-            if pass_over_template(source, is_given && is_named || is_stdin, &mut self.inputs) {
+            if pass_over_template(source, is_given && is_named, &mut self.inputs) {
                 self.inputs.passed_over.push(PassedOver::template(source));
             }
         }

@@ -83,8 +83,8 @@ pub struct Plan {
 pub struct OpenFile {
     /// The path, which findings show.
     pub path: PathBuf,
-    /// The text; `None` for that of standard input.
-    pub text: Option<Arc<str>>,
+    /// The text.
+    pub text: Arc<str>,
     /// Whether the file is checked although it is not below the paths that are read.
     pub is_checked_outside: bool,
     /// Whether it is judged; another one is only read with its text in place of that on disk.
@@ -131,22 +131,16 @@ impl Plan {
 
     /// The files from which kustomizations and charts are built, none of them read yet.
     pub(crate) fn files(&self) -> Files {
-        let text = |file: &OpenFile| Some((file_name(&file.path), self.text_of(file)?.to_owned()));
-        let instead = self.instead.clone().into_iter().chain(self.open.iter().filter_map(text)).collect();
+        let text = |file: &OpenFile| (file_name(&file.path), file.text.to_string());
+        let instead = self.instead.clone().into_iter().chain(self.open.iter().map(text)).collect();
         Files::new(self.builder.clone().unwrap_or_default(), self.max_bytes, instead)
-    }
-
-    /// The text of an open file; an empty one in place of standard input that is not a text, which is reported where it is read.
-    fn text_of<'p>(&'p self, file: &'p OpenFile) -> Option<&'p str> {
-        let stdin = self.stdin.as_deref().map(|it| std::str::from_utf8(it).unwrap_or_default());
-        file.text.as_deref().or_else(|| stdin.map(|it| if it.len() > self.max_bytes { "" } else { it }))
     }
 
     /// Reads a file; where a correction or an editor has another text of it, that.
     pub(crate) fn source(&self, path: &Path) -> Result<Source, Error> {
         let name = path.to_string_lossy();
         let open = self.open.iter().find(|it| normal(&it.path) == normal(path));
-        let text = self.instead.get(&*name).map(String::as_str).or_else(|| self.text_of(open?));
+        let text = self.instead.get(&*name).map(String::as_str).or_else(|| Some(&*open?.text));
         match text {
             Some(text) => Ok(Source::new(name, text)),
             None => file(path, self.max_bytes),
@@ -155,8 +149,7 @@ impl Plan {
 
     /// Whether standard input is among the objects and the state.
     pub fn reads_stdin(&self) -> bool {
-        self.open.iter().any(|file| file.text.is_none())
-            || self.checked.iter().chain(&self.state).any(|path| path == "-")
+        self.checked.iter().chain(&self.state).any(|path| path == "-")
     }
 
     /// Reads standard input now, if the plan does, so that the same plan can be carried out twice. If that fails, so will each

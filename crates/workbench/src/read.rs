@@ -147,7 +147,7 @@ impl Reader<'_, '_> {
         }
         match item {
             Item::Stdin if self.open.is_empty() => {
-                let text = self.stdin(STDIN);
+                let text = self.stdin.take().map(|stdin| source(STDIN, Ok(stdin), self.plan.max_bytes));
                 self.add(text, false);
             }
             Item::Stdin => self.open_outside(),
@@ -177,27 +177,18 @@ impl Reader<'_, '_> {
         looks_like_manifest(path) || parse(&source).documents.iter().any(is_one)
     }
 
-    fn stdin(&mut self, name: &str) -> Option<Result<Source, Error>> {
-        Some(source(name, Ok(self.stdin.take()?), self.plan.max_bytes))
-    }
-
     /// Reads the open files about which no walk decides.
     fn open_outside(&mut self) {
         let outside = self.open.values().filter(|it| !it.is_walked && it.file.is_checked_outside);
         let files: Vec<&OpenFile> = outside.map(|it| it.file).collect();
         for file in files {
             let is_part = self.found.layout.is_part(&file.path);
-            let text = self.open(file);
-            self.add(text, is_part);
+            self.add(Some(self.open(file)), is_part);
         }
     }
 
-    fn open(&mut self, file: &OpenFile) -> Option<Result<Source, Error>> {
-        let name = file.path.to_string_lossy();
-        match &file.text {
-            Some(text) => Some(source(&name, Ok(text.as_bytes()), self.plan.max_bytes)),
-            None => self.stdin(&name),
-        }
+    fn open(&self, file: &OpenFile) -> Result<Source, Error> {
+        source(&file.path.to_string_lossy(), Ok(file.text.as_bytes()), self.plan.max_bytes)
     }
 
     fn file(&mut self, path: &Path, is_named: bool) {
@@ -219,17 +210,17 @@ impl Reader<'_, '_> {
         let name = path.to_string_lossy();
         let text = match (open, self.plan.instead.get(&*name)) {
             (Some(file), _) => self.open(file),
-            (None, Some(text)) => Some(Ok(Source::new(name, text.as_str()))),
-            (None, None) => Some(file(path, self.plan.max_bytes)),
+            (None, Some(text)) => Ok(Source::new(name, text.as_str())),
+            (None, None) => file(path, self.plan.max_bytes),
         };
         // What is very much too large is not read to its end.
         let most = (self.plan.max_bytes as u64).saturating_mul(2);
         let is_other =
             |file: File| file.metadata().is_ok_and(|it| it.len() <= most) && !may_be_manifest(file);
-        if !is_named && matches!(text, Some(Err(_))) && File::open(path).is_ok_and(is_other) {
+        if !is_named && text.is_err() && File::open(path).is_ok_and(is_other) {
             return;
         }
-        self.add(text, is_part);
+        self.add(Some(text), is_part);
     }
 
     fn add(&mut self, source: Option<Result<Source, Error>>, is_part: bool) {

@@ -39,7 +39,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     }
     let input = args.input.from_directory(&directory);
     let planner = || {
-        let run = input.project(terminal).and_then(|project| input.run(&project, terminal));
+        let run = input.project(terminal).and_then(|project| input.run(&project));
         run.map_err(|error| format!("{error:#}"))
     };
     let is_regular = serve(BufReader::new(io::stdin()), io::stdout().lock(), &planner)?;
