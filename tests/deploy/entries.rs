@@ -11,6 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use kube_cel::cel::{self, Context, Program};
 use serde_json::{Map, Value, json};
 
+use memgate_install::component::Component;
+
 use crate::helm::{rendered, template};
 use crate::objects::printed;
 
@@ -108,9 +110,8 @@ fn namespaces() -> Vec<BTreeMap<String, String>> {
 
 /// Whether a selector selects, as an apiserver reads it.
 fn selects(selector: &Value, labels: &BTreeMap<String, String>) -> bool {
-    let Some(fields) = selector.as_object() else { return true };
-    assert!(fields.keys().all(|key| key == "matchExpressions"), "{selector}");
-    fields.values().flat_map(|all| all.as_array().expect("a list")).all(|requirement| {
+    let requirements = selector["matchExpressions"].as_array().expect("a list");
+    requirements.iter().all(|requirement| {
         let value = labels.get(requirement["key"].as_str().expect("a key"));
         let among = || {
             let values = requirement["values"].as_array().expect("values");
@@ -124,6 +125,32 @@ fn selects(selector: &Value, labels: &BTreeMap<String, String>) -> bool {
             _ => panic!("an unknown operator: {requirement}"),
         }
     })
+}
+
+/// Server-side apply owns, and gives back, only what is written out: what someone adds to a field that is not there stays.
+#[test]
+fn every_selector_and_condition_is_written_out() {
+    for component in Component::ALL.map(|(name, _)| name) {
+        let (mut entries, mut constraints) = (0, 0);
+        for (name, object) in printed(&["--component", component]) {
+            let of_entries = object["webhooks"].as_array().into_iter().flatten();
+            let of_policy = object.pointer("/spec/matchConstraints");
+            for part in of_entries.clone().chain(of_policy) {
+                for selector in ["namespaceSelector", "objectSelector"] {
+                    let selector = &part[selector];
+                    assert!(selector["matchExpressions"].is_array(), "{component}: {name}: {part}");
+                    assert_eq!(selector["matchLabels"], json!({}), "{component}: {name}: {part}");
+                }
+            }
+            for entry in of_entries {
+                assert!(entry["matchConditions"].is_array() && entry["rules"].is_array(), "{name}: {entry}");
+                entries += 1;
+            }
+            constraints += usize::from(of_policy.is_some());
+        }
+        let is_guarded = !["cert-manager", "csi-driver", "cert-files"].contains(&component);
+        assert!(entries > 10 && (constraints > 0) == is_guarded, "{component}: {entries}, {constraints}");
+    }
 }
 
 /// What selectors and match conditions say of every pod, by their text.

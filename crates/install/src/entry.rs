@@ -171,8 +171,9 @@ pub(super) fn outside_the_system(plan: &InstallPlan) -> Vec<LabelSelectorRequire
     vec![requirement("kubernetes.io/metadata.name", "NotIn", &spared)]
 }
 
+/// A selector with all of its fields: server-side apply owns, and gives back, only what is written out.
 pub(super) fn expressions(requirements: Vec<LabelSelectorRequirement>) -> LabelSelector {
-    LabelSelector { match_expressions: Some(requirements), match_labels: None }
+    LabelSelector { match_expressions: Some(requirements), match_labels: Some(BTreeMap::new()) }
 }
 
 /// An entry with its conditions.
@@ -186,6 +187,8 @@ pub(super) fn webhook(
     Webhook {
         name: full_name(name),
         match_conditions: Some(conditions),
+        namespace_selector: Some(expressions(Vec::new())),
+        object_selector: Some(expressions(Vec::new())),
         client_config: client_config(plan, call),
         failure_policy: Some(failure.to_owned()),
         match_policy: Some("Equivalent".to_owned()),

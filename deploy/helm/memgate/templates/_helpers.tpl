@@ -173,17 +173,14 @@ set (the values of its sort), path; mutating or not.
       port: {{ include "memgate.number" .root.Values.service.port }}
       {{- end }}
   rules: {{- toYaml (default list .entry.rules) | nindent 4 }}
-  {{- with $namespaces }}
+  {{- /* Server-side apply owns, and gives back, only what is written out. */}}
   namespaceSelector:
-    matchExpressions: {{- toYaml . | nindent 6 }}
-  {{- end }}
-  {{- with $objects }}
+    matchExpressions: {{- toYaml $namespaces | nindent 6 }}
+    matchLabels: {}
   objectSelector:
-    matchExpressions: {{- toYaml . | nindent 6 }}
-  {{- end }}
-  {{- with $conditions }}
-  matchConditions: {{- include "memgate.conditions" (list $.root .) | nindent 4 }}
-  {{- end }}
+    matchExpressions: {{- toYaml $objects | nindent 6 }}
+    matchLabels: {}
+  matchConditions: {{- include "memgate.conditions" (list $.root $conditions) | nindent 4 }}
   failurePolicy: {{ default .entry.failurePolicy .set.failurePolicy }}
   timeoutSeconds: {{ include "memgate.number" (default .entry.timeoutSeconds .set.timeoutSeconds) }}
   matchPolicy: Equivalent
