@@ -19,7 +19,8 @@ use serde_json::json;
 use crate::cli::ExitStatus;
 use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::output::ResultFormat;
-use crate::cli::settings::{ServerSettingsArgs, SettingsArgs};
+use crate::cli::policies::ClusterPolicyArgs;
+use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use memgate_cluster::doctor::check::{Check, CheckStatus, CheckSummary, abbreviated};
 use memgate_cluster::doctor::{DoctorOptions, checks, read};
@@ -123,12 +124,18 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
 #[derive(Debug, clap::Parser)]
 struct DeploymentFlags {
     #[command(flatten)]
-    settings: ServerSettingsArgs,
+    settings: SettingsArgs,
+
+    #[command(flatten)]
+    policies: ClusterPolicyArgs,
 }
 
 /// The settings of these flags; `None` if a flag is wrong.
 pub(super) fn parse_flags(flags: &[&str]) -> Option<Settings> {
-    DeploymentFlags::try_parse_from(flags).ok()?.settings.settings().ok().map(|(settings, _)| settings)
+    let flags = DeploymentFlags::try_parse_from(flags).ok()?;
+    let mut settings = flags.settings.settings(None).ok()?;
+    flags.policies.apply(&mut settings.policies);
+    Some(settings)
 }
 
 /// A line for each check. Checks with the same result about several subjects share a line.

@@ -4,14 +4,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use regex::Regex;
 use serde_json::{Map, Value};
 
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::error::{Error, SyntaxError};
 use memgate_manifest::source::Source;
-use memgate_model::platform_settings::{AddedResources, quantity};
+use memgate_model::platform_settings::quantity;
 use memgate_primitives::plain_text::{quoted_key, quoted_text};
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
@@ -70,23 +70,6 @@ pub fn parse(source: &Arc<Source>, schema: &str) -> anyhow::Result<Option<Docume
         Some(fault) => Err(fault.at(&document).into()),
         None => Ok(Some(document)),
     }
-}
-
-/// The sizes of added containers, from the JSON of a flag; empty for the defaults.
-///
-/// # Errors
-/// When it is not JSON, or has an unknown key or a wrong value.
-pub(super) fn resources(text: &str) -> anyhow::Result<AddedResources> {
-    if text.is_empty() {
-        return Ok(AddedResources::default());
-    }
-    let value: Value = serde_json::from_str(text).context("this is not JSON")?;
-    let whole: Value = serde_json::from_str(SETTINGS).context("the bundled schema is not JSON")?;
-    let schema = whole.pointer("/properties/sympozium/properties/resources");
-    if let Some(fault) = schema.and_then(|schema| fault(&value, schema, &whole, &Pointer::root())) {
-        bail!(fault.message);
-    }
-    Ok(serde_json::from_value(value)?)
 }
 
 /// A wrong key or value.

@@ -16,37 +16,49 @@ const MAX_QUEUE_WAIT: Duration = Duration::from_secs(1);
 #[command(next_help_heading = "Limits")]
 pub struct LimitArgs {
     /// The most bytes of objects of the cluster in memory; objects beyond it are looked up when they are needed
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "128Mi")]
-    max_state: usize,
+    /// [default: 128Mi]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    max_state: Option<usize>,
 
     /// How long pods of controllers are held while their agent or memory does not exist yet, from when it was
-    /// found missing; with 0, and with --state, they are not held
-    #[arg(long, value_name = "DURATION", value_parser = parse_grace, default_value = "30s")]
-    reference_grace: Duration,
+    /// found missing; with 0, and with --state, they are not held [default: 30s]
+    #[arg(long, value_name = "DURATION", value_parser = parse_grace)]
+    reference_grace: Option<Duration>,
 }
 
 impl LimitArgs {
-    /// Sets them and those of the settings file, and checks them against each other.
+    /// Sets those of the settings file, and these, which win.
     ///
     /// # Errors
-    /// When a value cannot be used, or two of them contradict each other.
+    /// Those of [`set_limits`].
     pub fn apply(&self, keys: &ServerKeys, options: &mut Options) -> anyhow::Result<()> {
-        options.reference_grace = self.reference_grace;
-        let (limits, timers) = (&mut options.limits, &mut options.timers);
-        limits.state = self.max_state;
-        keys.set("maxBodyBytes", parse_size, &mut limits.body)?;
-        keys.set("maxRequests", parse_count, &mut limits.requests)?;
-        keys.set("maxBytesInFlight", parse_size, &mut limits.body_bytes)?;
-        keys.set("maxConnections", parse_count, &mut limits.connections)?;
-        keys.set("queueWait", parse, &mut limits.wait)?;
-        keys.set("timeoutHandshake", parse, &mut timers.handshake)?;
-        keys.set("timeoutHead", parse, &mut timers.head)?;
-        keys.set("timeoutBody", parse, &mut timers.body)?;
-        keys.set("timeoutWrite", parse, &mut timers.write)?;
-        keys.set("timeoutIdle", parse, &mut timers.idle)?;
-        keys.set("drain", parse_drain, &mut timers.drain_grace)?;
-        check(keys, limits, timers)
+        set_limits(keys, options)?;
+        options.reference_grace = self.reference_grace.unwrap_or(options.reference_grace);
+        options.limits.state = self.max_state.unwrap_or(options.limits.state);
+        Ok(())
     }
+}
+
+/// Sets the limits of the settings file, and checks them against each other.
+///
+/// # Errors
+/// When a value cannot be used, or two of them contradict each other.
+pub fn set_limits(keys: &ServerKeys, options: &mut Options) -> anyhow::Result<()> {
+    keys.set("referenceGrace", parse_grace, &mut options.reference_grace)?;
+    let (limits, timers) = (&mut options.limits, &mut options.timers);
+    keys.set("maxState", parse_size, &mut limits.state)?;
+    keys.set("maxBodyBytes", parse_size, &mut limits.body)?;
+    keys.set("maxRequests", parse_count, &mut limits.requests)?;
+    keys.set("maxBytesInFlight", parse_size, &mut limits.body_bytes)?;
+    keys.set("maxConnections", parse_count, &mut limits.connections)?;
+    keys.set("queueWait", parse, &mut limits.wait)?;
+    keys.set("timeoutHandshake", parse, &mut timers.handshake)?;
+    keys.set("timeoutHead", parse, &mut timers.head)?;
+    keys.set("timeoutBody", parse, &mut timers.body)?;
+    keys.set("timeoutWrite", parse, &mut timers.write)?;
+    keys.set("timeoutIdle", parse, &mut timers.idle)?;
+    keys.set("drain", parse_drain, &mut timers.drain_grace)?;
+    check(keys, limits, timers)
 }
 
 fn check(keys: &ServerKeys, limits: &Limits, timers: &Timers) -> anyhow::Result<()> {

@@ -7,7 +7,8 @@ use anyhow::Context as _;
 
 use crate::cli::ExitStatus;
 use crate::cli::choice::choice;
-use crate::cli::settings::{ServerSettingsArgs, flags};
+use crate::cli::serve;
+use crate::cli::settings::{SettingsArgs, passed_on};
 use crate::cli::terminal::Terminal;
 use memgate_install::component::Component;
 use memgate_install::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
@@ -39,7 +40,7 @@ memgate or cert-manager writes the caBundle of the configurations. With cert-fil
 )]
 pub struct Args {
     #[command(flatten)]
-    settings: ServerSettingsArgs,
+    settings: SettingsArgs,
 
     /// Print only this part; repeatable
     ///
@@ -111,15 +112,9 @@ pub struct Args {
 /// # Errors
 /// When the CA cannot be read or the text cannot be written.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let (settings, server_keys) = args.settings.settings()?;
+    let (settings, keys) = args.settings.of_server()?;
+    serve::check(&keys)?;
     let components = components(args)?;
-    if !server_keys.is_empty() {
-        terminal.note(
-            "note: the file of --config also has keys for serve alone, which are not passed on: give them to `memgate serve` \
-             by a file that you mount into its pods",
-        );
-    }
-    let flags = flags(&settings);
     let parts = parts(args);
     let on_host = components.contains(&Component::HostNetwork);
     let health = if on_host { HOST_HEALTH_PORT } else { HEALTH_PORT };
@@ -134,7 +129,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         endpoint: args.url.clone().map_or(WebhookEndpoint::Service, WebhookEndpoint::Url),
         runbooks: args.runbook_url.clone().or_else(|| built::page("runbooks/")),
         ca: args.ca.as_deref().map(read_ca).transpose()?,
-        flags,
+        settings: passed_on(&keys),
         families: settings.families,
         policies: !args.no_policies,
         events: !args.no_events,

@@ -83,7 +83,7 @@ impl ClusterPolicyArgs {
         if let Some(domain) = &self.cluster_domain {
             settings.cluster_domain.clone_from(domain);
         }
-        settings.excluded_namespaces.clone_from(&self.policy_exclude_namespace);
+        settings.excluded_namespaces.extend(self.policy_exclude_namespace.iter().cloned());
     }
 }
 

@@ -38,7 +38,7 @@ pub struct ProjectArgs {
     /// has .git. Without a repository, and for PATHs with different files, it is that of the working directory. Its
     /// keys are paths, rules (severities of findings), exclude, families, failOn,
     /// strict, namespace, namespaces (labels of Namespaces that are not among the inputs, by glob), and settings with
-    /// those keys of --config that are not for serve alone. Flags win over it.
+    /// those keys of --settings that are not for serve alone. Flags win over it.
     #[arg(long, value_name = "FILE", help_heading = "Input")]
     project: Option<PathBuf>,
 }
@@ -68,7 +68,7 @@ pub struct Project {
     pub namespace: Option<String>,
     /// Labels of Namespaces that are not among the inputs, by globs of their names.
     namespaces: Map<String, Value>,
-    /// What `--config` would hold.
+    /// What `--settings` would hold.
     pub settings: SettingsFile,
     /// What a branch changes of it, which does not count yet.
     #[serde(skip)]

@@ -13,11 +13,12 @@ use anyhow::Context as _;
 
 use crate::cli::ExitStatus;
 use crate::cli::input::load_whole;
-use crate::cli::limits::LimitArgs;
+use crate::cli::limits::{LimitArgs, set_limits};
+use crate::cli::policies::ClusterPolicyArgs;
 use crate::cli::serve::audit::AuditArgs;
 use crate::cli::serve::certs::CertArgs;
 use crate::cli::server_keys::ServerKeys;
-use crate::cli::settings::ServerSettingsArgs;
+use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use memgate_certs::tls;
 use memgate_cluster::client::KubeContext;
@@ -62,7 +63,10 @@ pub struct Args {
     context: Option<String>,
 
     #[command(flatten)]
-    settings: ServerSettingsArgs,
+    settings: SettingsArgs,
+
+    #[command(flatten)]
+    policies: ClusterPolicyArgs,
 
     /// Where to answer reviews
     #[arg(long, value_name = "ADDRESS", default_value_t = any_address(PORT), help_heading = "Network")]
@@ -125,7 +129,8 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     };
     logs::init(format, &args.log).context("failed to start the log")?;
     let runtime = runtime().context("failed to start the runtime")?;
-    let (mut settings, keys) = args.settings.settings()?;
+    let (mut settings, keys) = args.settings.of_server()?;
+    args.policies.apply(&mut settings.policies);
     let options = options(args, &keys)?;
     settings.policies.own_namespace = args.certs.namespace();
     settings.platforms.watches_workloads = args.ark_brokers;
@@ -174,6 +179,16 @@ fn options(args: &Args, keys: &ServerKeys) -> anyhow::Result<Options> {
     }
     args.limits.apply(keys, &mut options)?;
     Ok(options)
+}
+
+/// Checks the keys of a settings file that only a server reads.
+///
+/// # Errors
+/// When a value cannot be used, or two of them contradict each other.
+pub fn check(keys: &ServerKeys) -> anyhow::Result<()> {
+    let source = tls::CertSource::SelfSigned { names: Vec::new(), ca: PathBuf::new() };
+    certs::policy(keys)?;
+    set_limits(keys, &mut Options::new(source))
 }
 
 async fn serve(options: Options, state: State, terminal: Terminal) -> anyhow::Result<()> {

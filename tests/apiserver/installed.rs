@@ -63,10 +63,8 @@ impl Installed {
     pub(crate) fn new(cluster: &ControlPlane) -> Result<Self> {
         install_crds(cluster)?;
         let kubeconfig = install_account(cluster)?;
-        let serve = ["orloj", JOBS]
-            .into_iter()
-            .fold(Serve::new(MEMGATE), |serve, namespace| serve.arg("--orloj-job-namespace").arg(namespace));
-        let serve = serve.arg("--orloj-shared-secret").arg("shared-*");
+        let settings = json!({"orloj": {"jobNamespaces": ["orloj", JOBS], "sharedSecrets": ["shared-*"]}});
+        let serve = Serve::new(MEMGATE).arg("--settings").arg(&settings.to_string());
         // Trials of audits have clusters of their own.
         let serve = serve.arg("--audit-interval").arg("0").arg("--ark-brokers");
         let webhook = serve.kubeconfig(&kubeconfig).ready()?;

@@ -126,7 +126,7 @@ fn settings_that_are_described_are_read() {
     let (settings, project) = (settings.to_string(), project.to_string());
     let files = [("settings.json", &*settings), (".memgate.yaml", &*project), ("bad.yaml", BAD)];
     let scratch = Scratch::with(&files);
-    for arguments in [&["--project", "none", "--config", "settings.json", "bad.yaml"][..], &[]] {
+    for arguments in [&["--project", "none", "--settings", "settings.json", "bad.yaml"][..], &[]] {
         let output = scratch.run(&[&["check"], arguments].concat());
         assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
     }

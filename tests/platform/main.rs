@@ -262,7 +262,7 @@ fn what_it_needs_is_installed() {
         runbooks: None,
         families: vec![&tiny::FAMILY],
         components: BTreeSet::new(),
-        flags: Vec::new(),
+        settings: serde_json::Map::new(),
         webhook_port: None,
     };
     let text = render(&plan, &InstallPart::ALL.map(|(_, part)| part)).expect("it renders");

@@ -32,7 +32,7 @@ pub(crate) const COMMANDS: [&str; 15] = [
     "check -o github -o sarif=o.sarif -o junit=o.xml -o html=o.html FILE",
     "check --strict --with FILE good.yaml",
     "check --policy FILE good.yaml",
-    "check --config FILE good.yaml",
+    "check --settings FILE good.yaml",
     "check --project FILE good.yaml",
     "check --fix --diff FILE",
     "mutate FILE",

@@ -32,7 +32,7 @@ const COMMANDS: [&str; 24] = [
     "check -o html FILE",
     "check --with FILE FILE",
     "check --strict --exclude FILE .",
-    "check --config FILE FILE",
+    "check --settings FILE FILE",
     "check --project FILE FILE",
     "check --fail-on warn --color always FILE",
     "check --fix --diff FILE",

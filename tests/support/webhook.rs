@@ -147,7 +147,7 @@ impl Serve {
             .args(["--listen", &addresses.listen.to_string()])
             .args(["--health", &addresses.health.to_string()])
             .args(files.iter().filter(|_| !self.own_certificate))
-            .args(["--config", "settings.yaml"].iter().filter(|_| self.settings.is_some()))
+            .args(["--settings", "settings.yaml"].iter().filter(|_| self.settings.is_some()))
             .args(&self.args)
             .envs(self.env.iter().map(|(key, value)| (key, value)))
             .current_dir(scratch.path());

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::{Map, Value};
+
 use crate::component::Component;
 use memgate_model::family::Family;
 
@@ -28,8 +30,8 @@ pub struct InstallPlan {
     pub events: bool,
     /// The components, which change the base.
     pub components: BTreeSet<Component>,
-    /// Flags of `memgate serve` beyond those that every installation has.
-    pub flags: Vec<String>,
+    /// The settings of `memgate serve`, with the keys of its settings file.
+    pub settings: Map<String, Value>,
     /// The port of the webhook in its pods instead of the usual one.
     pub webhook_port: Option<u16>,
 }

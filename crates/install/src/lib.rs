@@ -20,10 +20,12 @@ mod self_guard;
 mod webhooks;
 pub mod workload;
 
+use serde_json::Value;
+
 use crate::install_plan::{InstallPart, InstallPlan};
 use crate::metadata::NAME;
 use crate::objects::Objects;
-use crate::workload::WEBHOOK;
+use crate::workload::{POD, SECONDS_AFTER_DRAIN, WEBHOOK};
 
 /// The runbooks of the alerts, by name: what an alert means, its causes and what to do, in Markdown.
 pub fn runbooks() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -36,7 +38,7 @@ pub fn objects(plan: &InstallPlan) -> Objects {
     for family in &plan.families {
         families::add(&mut objects, plan, family);
     }
-    objects.arguments.extend(plan.flags.iter().cloned());
+    set_settings(&mut objects, plan);
     if plan.policies {
         components::policies::policies(&mut objects, plan);
     }
@@ -51,6 +53,16 @@ pub fn objects(plan: &InstallPlan) -> Objects {
     let name = (plan.name != NAME).then(|| format!("--webhook-configuration={}", plan.name));
     objects.arguments.extend(name);
     objects
+}
+
+/// Passes the settings on to memgate, in the form that needs no file.
+fn set_settings(objects: &mut Objects, plan: &InstallPlan) {
+    let mut settings = Value::Object(plan.settings.clone());
+    settings.sort_all_objects();
+    objects.arguments.extend((!plan.settings.is_empty()).then(|| format!("--settings={settings}")));
+    if let Some(drain) = plan.settings.get("drain").and_then(Value::as_u64) {
+        objects.set(POD, "terminationGracePeriodSeconds", drain.saturating_add(SECONDS_AFTER_DRAIN));
+    }
 }
 
 /// Renders the parts of a plan as a stream of YAML documents.

@@ -26,6 +26,9 @@ pub(super) const WEBHOOK: &str = "webhook";
 /// The name of the port of probes and metrics.
 pub(super) const HEALTH: &str = "health";
 
+/// How much later than the drain the kubelet ends a pod, so that it does not end it halfway.
+pub(super) const SECONDS_AFTER_DRAIN: u64 = 20;
+
 /// The specification of the Deployment.
 pub(super) const WORKLOAD: &str = "/spec";
 /// The specification of its pods.

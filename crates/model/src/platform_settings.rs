@@ -1,4 +1,4 @@
-//! The settings of an installation for individual platforms.
+//! The settings of an installation for individual platforms, as the settings file has them. Its schema checks their texts.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// The settings that belong to one platform each.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
 pub struct PlatformSettings {
     /// The settings for ark.
     pub ark: Ark,
@@ -16,8 +17,10 @@ pub struct PlatformSettings {
     /// The settings for sympozium.
     pub sympozium: Sympozium,
     /// Whether a server watches the workloads that serve memory.
+    #[serde(skip)]
     pub watches_workloads: bool,
     /// The version of the apiserver that stores the objects, if it is known.
+    #[serde(skip)]
     pub apiserver: Option<(u32, u32)>,
 }
 
@@ -32,14 +35,16 @@ impl PlatformSettings {
 }
 
 /// The settings for ark.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
 pub struct Ark {
     /// Names of containers that are never an agent's, besides the known sidecars.
     pub sidecars: Vec<Glob>,
 }
 
 /// The settings for orloj.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct Orloj {
     /// The namespaces in which Orloj runs the Jobs of agents.
     pub job_namespaces: Vec<String>,
@@ -75,7 +80,8 @@ impl Default for Orloj {
 }
 
 /// Where the private memory of a sympozium agent runs, unless the pod or an annotation decides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum MemoryMode {
     /// The SkillPack decides.
     #[default]
@@ -87,7 +93,8 @@ pub enum MemoryMode {
 }
 
 /// Which agent pods of sympozium get references to the writer tokens of their memory servers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum WriterTokens {
     /// A pod starts without the Secret, unless the server is known to ask for the token.
     #[default]
@@ -99,7 +106,8 @@ pub enum WriterTokens {
 }
 
 /// Which pods get init containers that wait for a memory service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Waits {
     /// Those in which such a container has a network.
     #[default]
@@ -127,21 +135,13 @@ pub struct Sizes {
 }
 
 /// The requests and limits of added containers, as far as they differ from the defaults.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
 pub struct AddedResources {
     /// Those of an init container that waits for a memory service.
-    #[serde(skip_serializing_if = "Sizes::is_empty")]
     pub wait: Sizes,
     /// Those of the memory sidecar.
-    #[serde(skip_serializing_if = "Sizes::is_empty")]
     pub server: Sizes,
-}
-
-impl Sizes {
-    fn is_empty(&self) -> bool {
-        self.requests.is_empty() && self.limits.is_empty()
-    }
 }
 
 /// Reads sizes, which may be numbers; what cannot be a size is left out.
@@ -164,7 +164,8 @@ pub fn quantity(value: &Value) -> Option<String> {
 }
 
 /// The settings for sympozium.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct Sympozium {
     /// Where the private memory runs.
     pub memory_mode: MemoryMode,

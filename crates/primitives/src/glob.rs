@@ -4,10 +4,13 @@
 
 use std::mem;
 
+use serde::Deserialize;
+
 use crate::budget::Budget;
 
 /// A pattern of names.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(from = "String")]
 pub struct Glob {
     text: String,
     /// How many bytes stand in front of the first wildcard and behind the last one; `None` without any.
@@ -33,6 +36,12 @@ enum Token {
     Many,
     /// Any text.
     All,
+}
+
+impl From<String> for Glob {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
 }
 
 impl Glob {

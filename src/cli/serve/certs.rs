@@ -127,7 +127,11 @@ impl CertArgs {
     }
 }
 
-fn policy(keys: &ServerKeys) -> anyhow::Result<CertPolicy> {
+/// The lives and keys of certificates that the settings file sets.
+///
+/// # Errors
+/// When a value cannot be used.
+pub(super) fn policy(keys: &ServerKeys) -> anyhow::Result<CertPolicy> {
     let mut policy = CertPolicy::default();
     keys.set("caValidity", duration::parse_validity, &mut policy.ca)?;
     keys.set("leafValidity", duration::parse_validity, &mut policy.leaf)?;

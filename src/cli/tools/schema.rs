@@ -34,7 +34,7 @@ const MADE: [&str; 3] = [PROJECT, ALL, KUSTOMIZE];
 /// Print a JSON Schema of a kind, or of a file of memgate
 ///
 /// output: the json of check, mutate and test. cases: the files of memgate
-/// test. settings: the file of --config. project: .memgate.yaml. all: every kind that `memgate crds`
+/// test. settings: the file of --settings. project: .memgate.yaml. all: every kind that `memgate crds`
 /// defines, chosen by apiVersion and kind of the object. Any other name is one such kind.
 ///
 /// kustomize: not a schema but a file for `configurations:` of a kustomization, with the fields by which

@@ -97,7 +97,7 @@ impl Victim {
             .args(["-c", LIMITED, "limited", &setup.descriptors.to_string()])
             .args([env!("CARGO_BIN_EXE_memgate"), "serve", "--state", "state.json", "--tls-ca-out", "ca.pem"])
             .args(["--listen", &webhook.to_string(), "--health", &health.to_string()])
-            .args(["--log-format", "json", "--config", "settings.yaml"])
+            .args(["--log-format", "json", "--settings", "settings.yaml"])
             .args(setup.flags)
             .envs(setup.env)
             .current_dir(directory.path());

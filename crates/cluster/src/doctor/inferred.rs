@@ -11,11 +11,13 @@ use memgate_install::metadata::NAME;
 use memgate_model::family::Family;
 use memgate_model::settings::Settings;
 use memgate_platforms::default_settings;
+use serde_json::Map;
 
 /// The settings of an installation: those of the Deployment's flags, as `parse` reads a command line. Without
 /// flags, the families of which the configurations name a kind or a sort of pods, or all.
 pub fn settings(found: &Installation, parse: fn(&[&str]) -> Option<Settings>) -> Settings {
-    let known = ["--family=", "--orloj-", "--sympozium-", "--policy-exclude-namespace=", "--cluster-domain="];
+    // A file of the pods is not one of this machine.
+    let known = ["--family=", "--settings={", "--policy-exclude-namespace=", "--cluster-domain="];
     let flags = found.arguments().filter(|arg| known.iter().any(|known| arg.starts_with(known)));
     let flags: Vec<&str> = std::iter::once(NAME).chain(flags).collect();
     let settings = parse(&flags).unwrap_or_else(default_settings);
@@ -46,7 +48,7 @@ pub(super) fn plan(found: &Installation, namespace: &str, families: Vec<&'static
         endpoint: WebhookEndpoint::Service,
         ca: None,
         runbooks: None,
-        flags: Vec::new(),
+        settings: Map::new(),
         families,
         policies: entries.iter().any(|entry| entry.name == "policies.memgate.dev"),
         events: !has_flag("--no-events"),

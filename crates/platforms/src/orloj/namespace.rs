@@ -204,7 +204,7 @@ pub(super) fn not_shared(
     let finding = Finding::warn(&POD_SECRET_FOREIGN, at, message);
     if is_in_job_namespace(secret, settings) {
         return finding
-            .help("orloj.sharedSecrets is a setting of memgate, in .memgate.yaml or the file of --config");
+            .help("orloj.sharedSecrets is a setting of memgate, in .memgate.yaml or the file of --settings");
     }
     finding
         .help(format!("only Secrets of job namespaces can be shared; create the {kind} where the pod runs"))

@@ -3,7 +3,7 @@
 serviceAccountName: {{ include "memgate.account" . }}
 automountServiceAccountToken: false
 {{- /* 20 s more than the drain, so that no kubelet ends it halfway. */}}
-terminationGracePeriodSeconds: {{ add 20 (ternary 100 .Values.timeouts.drain (kindIs "invalid" .Values.timeouts.drain)) }}
+terminationGracePeriodSeconds: {{ add 20 (ternary .Values.settings.drain 100 (hasKey .Values.settings "drain")) }}
 {{- with .Values.podSecurityContext }}
 securityContext: {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -88,9 +88,6 @@ containers:
       {{- if .Values.mtls.enabled }}
       - {name: client-ca, mountPath: /etc/memgate/client-ca, readOnly: true}
       {{- end }}
-      {{- if include "memgate.settings" . }}
-      - {name: settings, mountPath: /etc/memgate/settings, readOnly: true}
-      {{- end }}
       {{- with .Values.extraVolumeMounts }}
       {{- toYaml . | nindent 6 }}
       {{- end }}
@@ -130,10 +127,6 @@ volumes:
   - name: client-ca
     configMap: {name: {{ .Values.mtls.clientCA }}}
   {{- end }}
-  {{- if include "memgate.settings" . }}
-  - name: settings
-    configMap: {name: {{ include "memgate.name" . }}-settings}
-  {{- end }}
   {{- with .Values.extraVolumes }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
@@ -144,43 +137,6 @@ volumes:
 {{- range $flag, $value := . }}
 {{- if not (or (kindIs "invalid" $value) (eq (toString $value) "")) }}
 - --{{ $flag }}={{ include "memgate.number" $value }}
-{{- end }}
-{{- end }}
-{{- end }}
-
-{{/* The keys of the settings file, for the values that are set, including zero; empty if there are none. */}}
-{{- define "memgate.settings" -}}
-{{- $keys := dict }}
-{{- with .Values.policies.audit }}
-{{- $_ := set $keys "auditRate" .rate }}
-{{- $_ := set $keys "maxReports" .maxReports }}
-{{- end }}
-{{- with .Values.limits }}
-{{- $_ := set $keys "maxBodyBytes" .bodyBytes }}
-{{- $_ := set $keys "maxBytesInFlight" .inFlightBytes }}
-{{- $_ := set $keys "maxConnections" .connections }}
-{{- $_ := set $keys "maxRequests" .inFlight }}
-{{- $_ := set $keys "queueWait" .queue }}
-{{- end }}
-{{- with .Values.timeouts }}
-{{- $_ := set $keys "drain" .drain }}
-{{- $_ := set $keys "timeoutBody" .body }}
-{{- $_ := set $keys "timeoutHandshake" .handshake }}
-{{- $_ := set $keys "timeoutHead" .header }}
-{{- $_ := set $keys "timeoutIdle" .idle }}
-{{- $_ := set $keys "timeoutWrite" .write }}
-{{- end }}
-{{- if eq .Values.certs.mode "builtin" }}
-{{- with .Values.certs }}
-{{- $_ := set $keys "caValidity" .caValidity }}
-{{- $_ := set $keys "keyAlgorithm" .keyAlgorithm }}
-{{- $_ := set $keys "leafValidity" .leafValidity }}
-{{- $_ := set $keys "renewFraction" .renewFraction }}
-{{- end }}
-{{- end }}
-{{- range $key, $value := $keys }}
-{{- if not (or (kindIs "invalid" $value) (eq (toString $value) "")) }}
-{{ $key }}: {{ include "memgate.number" $value }}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -197,47 +153,14 @@ volumes:
 {{- range (include "memgate.families" . | fromJson).families }}
 - --family={{ .name }}
 {{- end }}
-{{- range .Values.inject.ark.sidecars }}
-- --ark-sidecar={{ . }}
-{{- end }}
-{{- range .Values.inject.orloj.jobNamespaces }}
-- --orloj-job-namespace={{ . }}
-{{- end }}
-{{- range .Values.inject.orloj.sharedSecrets }}
-- --orloj-shared-secret={{ . }}
-{{- end }}
-{{- range .Values.inject.orloj.sourceNamespaces }}
-- --orloj-source-namespace={{ . }}
-{{- end }}
-{{- with .Values.inject.sympozium }}
-{{- include "memgate.flags" (dict "sympozium-memory-mode" .memoryMode "sympozium-writer-tokens" .writerTokens) }}
-{{- include "memgate.flags" (dict "sympozium-wait-image" .waitImage) }}
-{{- include "memgate.flags" (dict "sympozium-memory-image" .memoryImage) }}
-{{- include "memgate.flags" (dict "sympozium-wait" .wait) }}
-{{- with .resources }}
-- {{ printf "--sympozium-resources=%s" (toJson .) | quote }}
-{{- end }}
-{{- range .imagePullSecrets }}
-- --sympozium-image-pull-secret={{ . }}
-{{- end }}
-{{- end }}
-{{- include "memgate.flags" (dict "cluster-domain" .Values.policies.clusterDomain) }}
-{{- range .Values.policies.excludeNamespaces }}
-- --policy-exclude-namespace={{ . }}
+{{- with .Values.settings }}
+- {{ printf "--settings=%s" (toJson .) | quote }}
 {{- end }}
 {{- if .Values.mtls.enabled }}
 - --client-ca=/etc/memgate/client-ca/ca.crt
 {{- range .Values.mtls.subjects }}
 - --client-name={{ . }}
 {{- end }}
-{{- end }}
-{{- if include "memgate.settings" . }}
-{{- range .Values.extraArgs }}
-{{- if hasPrefix "--config" . }}
-{{- fail "extraArgs has --config, and limits, timeouts, certs or policies.audit have values of which the chart makes that file: move these values into your file" }}
-{{- end }}
-{{- end }}
-- --config=/etc/memgate/settings/settings.yaml
 {{- end }}
 {{- if .Values.policies.arkBrokers }}
 - --ark-brokers
@@ -260,12 +183,8 @@ volumes:
 - --ca-secret={{ include "memgate.caSecret" . }}
 {{- end }}
 {{- end }}
-{{- include "memgate.flags" (dict "reference-grace" .Values.referenceGrace) }}
 {{- with .Values.policies.audit }}
 {{- include "memgate.flags" (dict "audit-interval" .interval) }}
-{{- end }}
-{{- with .Values.limits }}
-{{- include "memgate.flags" (dict "max-state" .stateBytes) }}
 {{- end }}
 {{- include "memgate.flags" (dict "log" .Values.log.level "log-format" .Values.log.format) }}
 {{- range .Values.extraArgs }}
