@@ -143,22 +143,51 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let terminal = args.fail_on.terminal(terminal);
     check_places(&args.output, terminal)?;
     let branch = args.base.as_ref().map(|base| open_branch(base, &args.input)).transpose()?;
-    let project = match &branch {
-        Some(branch) => args.input.project_at(branch, terminal),
-        None => args.input.project(terminal),
-    };
-    let mut project = or_reported(project, &args.output, terminal)?;
+    let mut project = or_reported(project(args, branch.as_ref(), terminal), &args.output, terminal)?;
     let (fail_on, broken) = (args.fail_on.or(&project), project.broken.take());
-    let mut run = args.input.run(&project)?;
-    run.plan.ignored = IgnoredCodes::new(&args.ignore).map_err(anyhow::Error::msg)?;
-    run.plan.wants_map = is_page(&args.output);
+    let run = plan(args, &project)?;
     if args.fix.fix {
         return run_fix(args, run, fail_on, terminal);
     }
-    let compare = |it: OpenBranch| it.compare(&args.input, &project, &mut run, terminal);
-    let compared = branch.map(compare).transpose()?;
-    let mut checked = match compared {
-        Some(compared) => compared.judged(&run)?,
+    let mut checked = judge(args, branch, &project, run, fail_on, terminal)?;
+    // The next run on the main branch would end with it. What is denied now comes before that.
+    let is_only_broken = broken.is_some() && checked.inputs.errors.is_empty();
+    checked.inputs.errors.extend(broken);
+    let report = with_page(report(&checked), "check", &checked);
+    let status = finish(&checked, &report, &args.output, fail_on, terminal)?;
+    let status = if is_only_broken && fail_on.is_in(&report) { ExitStatus::Denied } else { status };
+    drop(report);
+    forget(checked);
+    Ok(status)
+}
+
+/// The choices of the repository: with a branch those that it must not change.
+fn project(args: &Args, branch: Option<&OpenBranch>, terminal: Terminal) -> anyhow::Result<Project> {
+    match branch {
+        Some(branch) => args.input.project_at(branch, terminal),
+        None => args.input.project(terminal),
+    }
+}
+
+/// What is read, and how.
+fn plan(args: &Args, project: &Project) -> anyhow::Result<Run> {
+    let mut run = args.input.run(project)?;
+    run.plan.ignored = IgnoredCodes::new(&args.ignore).map_err(anyhow::Error::msg)?;
+    run.plan.wants_map = is_page(&args.output);
+    Ok(run)
+}
+
+/// Judges what is read, and leaves out what comments, the base of the branch and flags silence.
+fn judge(
+    args: &Args,
+    branch: Option<OpenBranch>,
+    project: &Project,
+    mut run: Run,
+    fail_on: FailOn,
+    terminal: Terminal,
+) -> anyhow::Result<Checked> {
+    let mut checked = match branch {
+        Some(branch) => branch.compare(&args.input, project, &mut run, terminal)?.judged(&run)?,
         None => {
             let mut checked = judged(&run)?;
             ignore::apply(&mut checked, None);
@@ -167,20 +196,14 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     };
     args.fail_on.hide_later(fail_on, &mut checked);
     leave_out(&mut checked, &run.plan.ignored)?;
-    // The next run on the main branch would end with it. What is denied now comes before that.
-    let is_only_broken = broken.is_some() && checked.inputs.errors.is_empty();
-    checked.inputs.errors.extend(broken);
-    let report = with_page(report(&checked), "check", &checked);
-    let mut status = finish(&checked, &report, &args.output, fail_on, terminal)?;
-    if is_only_broken && fail_on.is_in(&report) {
-        status = ExitStatus::Denied;
-    }
-    // The process ends now. To free the objects one by one would take a twentieth of the time. The folder of the programs
-    // that built goes with the origins.
-    drop(report);
+    Ok(checked)
+}
+
+/// Ends with the objects in memory, since the process ends now: to free them one by one would take a twentieth of the time. The
+/// folder of the programs that built goes with the origins.
+fn forget(mut checked: Checked) {
     drop(std::mem::take(&mut checked.inputs.origins));
     std::mem::forget(checked);
-    Ok(status)
 }
 
 /// Corrects what has one right answer and reports the rest. With `--diff`, shows the corrections and reports all.
@@ -198,8 +221,7 @@ fn run_fix(args: &Args, mut run: Run, fail_on: FailOn, terminal: Terminal) -> an
     }
     let mut checked = after.unwrap_or(before);
     args.fail_on.hide_later(fail_on, &mut checked);
-    let checked = &checked;
-    let report = with_page(report(checked), "check", checked);
+    let report = with_page(report(&checked), "check", &checked);
     if args.fix.diff {
         terminal.out(&diffs(&fixed).context("failed to write the diff")?)?;
         write_to_stderr(&report, terminal)?;
@@ -210,7 +232,7 @@ fn run_fix(args: &Args, mut run: Run, fail_on: FailOn, terminal: Terminal) -> an
     if !is_nothing(&report) {
         terminal.note(&summary(done, &fixed, if is_written { "nothing to fix" } else { "fixed nothing" }));
     }
-    write_notes(checked, &report, fail_on, terminal);
+    write_notes(&checked, &report, fail_on, terminal);
     Ok(if is_written { exit_status(&report, fail_on) } else { ExitStatus::Failed })
 }
 
