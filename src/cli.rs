@@ -246,6 +246,16 @@ mod tests {
         command().debug_assert();
     }
 
+    /// What is hardly ever changed is a key of the settings file.
+    #[test]
+    fn an_installation_has_few_flags() {
+        let mut memgate = command();
+        memgate.build();
+        let manifests = memgate.find_subcommand("manifests").expect("is a command");
+        let flags: Vec<&str> = manifests.get_arguments().filter_map(clap::Arg::get_long).collect();
+        assert!(flags.len() <= 15, "{flags:?}");
+    }
+
     #[test]
     fn the_short_help_of_check_fits_on_a_screen() {
         let mut memgate = command().term_width(80);

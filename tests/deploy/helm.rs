@@ -1,8 +1,8 @@
 //! The Helm chart is what `memgate manifests` prints, object by object, and takes no value that it
 //! does not know.
 //!
-//! What both share as a table (the entries, rules and rights of families, the policy around memgate's
-//! own account) is printed by memgate into `deploy/helm/memgate/files`; README's table comes from
+//! What both share as a table (the objects that do not depend on platforms, and the entries, rules and rights of
+//! families) is printed by memgate into `deploy/helm/memgate/files`; README's table comes from
 //! `values.schema.json`. `BLESS=1 cargo test --test deploy helm` writes both again.
 
 #![allow(
@@ -12,6 +12,9 @@
     reason = "a test may panic, and reads JSON by indexing, where a missing key is null"
 )]
 
+use memgate_install::component::Component;
+use memgate_install::install_plan::InstallPart;
+use memgate_install::rows::{Need, ROWS, Row};
 use memgate_manifest::{document::parse, source::Source};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -630,15 +633,6 @@ fn the_tables_are_memgates() {
         entry["rules"] = json!([]);
         entry
     };
-    let skip = |object: &&Value| {
-        object["kind"] == "ClusterRole" && object["metadata"]["name"].to_string().contains("memgate-skip")
-    };
-    let skip_roles: Vec<Value> = all
-        .iter()
-        .filter(skip)
-        .map(|role| json!({"name": role["metadata"]["name"], "rules": role["rules"]}))
-        .collect();
-    let pauses = json!({"rights": rights(&without)[2..3], "roles": skip_roles});
     let pods = entry_of(&without, mutating, "arkonis.pods.memgate.dev");
     let last = |entry: &Value| {
         entry["namespaceSelector"]["matchExpressions"].as_array().and_then(|all| all.last()).cloned()
@@ -650,22 +644,39 @@ fn the_tables_are_memgates() {
         "deletions": shared(validating, "deletions.memgate.dev"),
         "policies": short(&entry(validating, "policies.memgate.dev")),
         "policyRights": rights(&all)[rights(&without).len()..],
-        "pauses": pauses,
+        "pauseRights": rights(&without)[2..3],
         "inject": required["objects"][0]["key"],
         "notDisabled": last(&pods),
         "families": families,
     });
     bless("files/families.json", &table);
 
-    let self_guard: Vec<&Value> =
-        all.iter().filter(|object| object["metadata"]["name"] == "memgate-self-guard").collect();
-    assert_eq!(self_guard.len(), 2);
-    bless("files/self-guard.json", &json!({"objects": self_guard}));
-
     let definitions: Vec<&Value> =
         all.iter().filter(|object| object["kind"] == "CustomResourceDefinition").collect();
     assert_eq!(definitions.len(), 2);
     bless("files/policy-crds.json", &json!({"objects": definitions}));
+}
+
+/// The objects that do not depend on platforms are rows, as `memgate manifests` has them.
+#[test]
+fn the_objects_are_memgates() {
+    let name = |component: &Component| {
+        let (name, _) = Component::ALL.into_iter().find(|(_, it)| it == component).expect("a component");
+        name
+    };
+    let row = |row: &Row| {
+        let needs = match row.need {
+            Need::Always => vec!["always"],
+            Need::OwnCertificates => vec!["own-certificates"],
+            Need::Policies => vec!["policies"],
+            Need::Components(components) => components.iter().map(name).collect(),
+        };
+        let (part, _) = InstallPart::ALL.into_iter().find(|(_, part)| *part == row.part).expect("a part");
+        json!({"part": part, "needs": needs, "objects": objects(row.text)})
+    };
+    // Helm makes the namespace of a release.
+    let rows = ROWS.iter().filter(|row| row.part != InstallPart::Namespace);
+    bless("files/objects.json", &json!({"rows": rows.map(row).collect::<Vec<_>>()}));
 }
 
 #[test]
@@ -800,7 +811,9 @@ fn with_settings(mut schema: Value) -> Value {
         serde_json::from_slice(&described.expect("memgate starts").stdout).expect("JSON");
     settings["properties"].as_object_mut().expect("keys").remove("families");
     schema["properties"]["settings"]["properties"] = settings["properties"].take();
-    schema["definitions"] = settings["definitions"].take();
+    for (name, definition) in settings["definitions"].as_object().expect("definitions") {
+        schema["definitions"][name] = definition.clone();
+    }
     schema
 }
 

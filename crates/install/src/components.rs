@@ -4,19 +4,13 @@ mod certs;
 pub(super) mod monitoring;
 pub(super) mod policies;
 
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Value, json};
 
 use crate::component::Component;
-use crate::install_plan::{InstallPart, InstallPlan};
-use crate::metadata::string_map;
+use crate::install_plan::InstallPlan;
 use crate::objects::Objects;
 use crate::rbac;
 use crate::workload::{HEALTH, HOST_HEALTH_PORT, POD, PORTS, SPREAD, WEBHOOK, WORKLOAD, ZONE_LABEL};
-
-/// Reviews from anywhere, since no selector can name the apiserver; metrics from namespaces with a label; out to the
-/// apiserver and to DNS only.
-const NETWORK_POLICY: &str = include_str!("../objects/network-policy.yaml");
 
 /// On a machine's own network 10250 belongs to the kubelet.
 const HOST_WEBHOOK_PORT: i32 = 10260;
@@ -32,9 +26,10 @@ pub(super) fn apply(objects: &mut Objects, plan: &InstallPlan, component: Compon
     match component {
         Component::Ha => ha(objects),
         Component::Mtls => certs::mtls(objects),
-        Component::NetworkPolicy => objects.add(InstallPart::Workload, plan, NETWORK_POLICY),
+        // Its objects are rows.
+        Component::NetworkPolicy => {}
         Component::HostNetwork => host_network(objects),
-        Component::Monitoring => monitoring::add(objects, plan),
+        Component::Monitoring => monitoring::fill(objects, plan),
         Component::PolicyStrict => policies::strict(objects, plan),
         Component::ArkBrokers => policies::workloads(objects, plan),
         // The audit looks whether it may read pods.
@@ -57,9 +52,9 @@ fn ha(objects: &mut Objects) {
     for constraint in spread.filter(|one| one.get("topologyKey").is_some_and(|key| key == ZONE_LABEL)) {
         constraint.insert("whenUnsatisfiable".to_owned(), "DoNotSchedule".into());
     }
-    if let Some(budget) = &mut objects.disruption_budget.spec {
-        budget.min_available = None;
-        budget.max_unavailable = Some(IntOrString::Int(1));
+    if let Some(Value::Object(budget)) = objects.other("PodDisruptionBudget", "/spec") {
+        budget.remove("minAvailable");
+        budget.insert("maxUnavailable".to_owned(), 1.into());
     }
 }
 
@@ -81,8 +76,9 @@ pub(super) fn set_port(objects: &mut Objects, name: &str, port: i32) {
 /// Uses the machine's network, for clusters whose apiserver cannot reach pods. Only the Pod Security level `privileged`
 /// allows it. A port can be used once on a machine, so an update must take one replica away before it adds another.
 fn host_network(objects: &mut Objects) {
-    let level = string_map(&[("pod-security.kubernetes.io/enforce", "privileged")]);
-    objects.namespace.metadata.labels.get_or_insert_default().extend(level);
+    if let Some(Value::Object(labels)) = objects.other("Namespace", "/metadata/labels") {
+        labels.insert("pod-security.kubernetes.io/enforce".to_owned(), "privileged".into());
+    }
     objects.set("/spec/strategy", "rollingUpdate", json!({"maxSurge": 0, "maxUnavailable": 1}));
     objects.set(POD, "hostNetwork", true);
     objects.set(POD, "dnsPolicy", "ClusterFirstWithHostNet");

@@ -16,7 +16,7 @@ pub mod metadata;
 pub mod objects;
 pub mod pause;
 mod rbac;
-mod self_guard;
+pub mod rows;
 mod webhooks;
 pub mod workload;
 

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, from_value};
+use serde_json::Value;
 
 use crate::install_plan::InstallPlan;
 use memgate_manifest::document::values;
@@ -22,8 +21,9 @@ pub const MAX_NAME_CHARS: usize = 200;
 /// The two kinds of webhook configuration, as resources.
 pub(super) const CONFIGURATIONS: [&str; 2] =
     ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
-/// The end of the name of the policy on memgate's own account, and of its binding.
-pub const SELF_GUARD: &str = "self-guard";
+/// What stands for the name of cluster-wide objects in the folder `objects`. There [`DEFAULT_NAMESPACE`] stands for the
+/// namespace.
+pub const INSTALLATION: &str = "INSTALLATION";
 /// The Lease by which one replica at a time audits what is stored, in memgate's own namespace.
 pub const AUDIT_LEASE: &str = "memgate-audit";
 
@@ -33,34 +33,10 @@ pub fn default_name(namespace: &str) -> String {
     if namespace == DEFAULT_NAMESPACE { NAME.to_owned() } else { format!("{NAME}-{namespace}") }
 }
 
-/// Metadata of an object in memgate's namespace.
-pub(super) fn metadata(plan: &InstallPlan) -> ObjectMeta {
-    ObjectMeta {
-        name: Some(NAME.to_owned()),
-        namespace: Some(plan.namespace.clone()),
-        labels: Some(labels()),
-        ..ObjectMeta::default()
-    }
-}
-
-/// Metadata of a cluster-wide object of which an installation has several: its name ends in `suffix`.
-pub(super) fn suffixed_metadata(name: &str, suffix: &str) -> ObjectMeta {
-    named(format!("{name}-{suffix}"))
-}
-
 /// Metadata of a cluster-wide object.
 pub(super) fn named(name: String) -> ObjectMeta {
-    ObjectMeta { name: Some(name), labels: Some(labels()), ..ObjectMeta::default() }
-}
-
-/// The labels of all installed objects; they also select memgate's pods.
-pub(super) fn labels() -> BTreeMap<String, String> {
-    string_map(&[("app.kubernetes.io/name", NAME)])
-}
-
-/// Entries of a map of the API.
-pub(super) fn string_map(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
-    entries.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    let labels = BTreeMap::from([("app.kubernetes.io/name".to_owned(), NAME.to_owned())]);
+    ObjectMeta { name: Some(name), labels: Some(labels), ..ObjectMeta::default() }
 }
 
 /// The documents of a YAML text.
@@ -69,41 +45,23 @@ pub(super) fn documents(text: &str) -> impl Iterator<Item = Value> + use<> {
     values(&source, &mut Vec::new()).into_iter().map(|document| document.value().clone())
 }
 
-/// The first object of a YAML text; a default object when it cannot be read, which a test excludes.
-pub(super) fn object<T: DeserializeOwned + Default>(text: &str) -> T {
-    documents(text).next().and_then(|value| from_value(value).ok()).unwrap_or_default()
-}
-
-/// Whether an object is of one of these kinds, and has this name.
-pub(super) fn is_named(object: &Value, kinds: &[&str], name: &str) -> bool {
-    let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    kinds.contains(&text("/kind")) && text("/metadata/name") == name
-}
-
-/// The objects of a YAML text, in the namespace of a plan, and for the account there.
-pub(super) fn in_namespace(plan: &InstallPlan, text: &str) -> impl Iterator<Item = Value> + use<> {
-    let namespace = Value::from(plan.namespace.clone());
-    documents(text).map(move |mut object| {
-        for pointer in ["/metadata/namespace", "/subjects/0/namespace"] {
-            if let Some(known) = object.pointer_mut(pointer) {
-                known.clone_from(&namespace);
-            }
-        }
+/// The objects of a YAML text with the namespace and the name of an installation.
+pub(super) fn filled(plan: &InstallPlan, text: &str) -> impl Iterator<Item = Value> {
+    documents(text).map(|mut object| {
+        fill(&mut object, plan);
         object
     })
 }
 
-/// The cluster-scoped objects of a YAML text, called `memgate-…` there: the name begins with that of the installation.
-pub(super) fn of_installation(plan: &InstallPlan, text: &str) -> impl Iterator<Item = Value> + use<> {
-    let name = plan.name.clone();
-    documents(text).map(move |mut object| {
-        for pointer in ["/metadata/name", "/roleRef/name"] {
-            if let Some(Value::String(known)) = object.pointer_mut(pointer) {
-                known.replace_range(..NAME.len(), &name);
-            }
+fn fill(value: &mut Value, plan: &InstallPlan) {
+    match value {
+        Value::String(text) => {
+            *text = text.replace(DEFAULT_NAMESPACE, &plan.namespace).replace(INSTALLATION, &plan.name);
         }
-        object
-    })
+        Value::Array(items) => items.iter_mut().for_each(|item| fill(item, plan)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| fill(field, plan)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 #[cfg(test)]
@@ -120,8 +78,11 @@ mod tests {
 
     #[test]
     fn the_longest_name_leaves_room_for_every_end() {
-        let longest = "a".repeat(MAX_NAME_CHARS);
-        let metadata = suffixed_metadata(&longest, SELF_GUARD);
-        assert!(metadata.name.is_some_and(|name| name.len() <= 253));
+        let ends = crate::rows::ROWS.iter().flat_map(|row| documents(row.text)).filter_map(|object| {
+            let name = object["metadata"]["name"].as_str()?.to_owned();
+            name.strip_prefix(INSTALLATION).map(str::len)
+        });
+        let longest = ends.max().expect("some names begin with it");
+        assert!(longest > 10 && MAX_NAME_CHARS + longest <= 253, "{longest}");
     }
 }

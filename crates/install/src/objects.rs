@@ -1,14 +1,13 @@
 //! All installed objects; components change them before they are written.
 
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
-use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use serde_json::{Value, json};
 
 use crate::install_plan::{InstallPart, InstallPlan};
-use crate::metadata::{in_namespace, of_installation};
-use crate::{pause, rbac, self_guard, webhooks, workload};
+use crate::metadata::filled;
+use crate::rows::ROWS;
+use crate::{rbac, webhooks, workload};
 
 /// A webhook configuration of either kind: the type of the mutating kind has every field of the other.
 pub type WebhookConfiguration = MutatingWebhookConfiguration;
@@ -16,66 +15,55 @@ pub type WebhookConfiguration = MutatingWebhookConfiguration;
 /// The installed objects.
 #[derive(Debug)]
 pub struct Objects {
-    /// The namespace that memgate runs in.
-    pub namespace: Namespace,
     /// The permissions of memgate's account in the whole cluster.
     pub cluster_role: ClusterRole,
-    /// The Deployment without the arguments of its container. As JSON: the types of a pod are 0.4 MB of code.
-    deployment: Value,
-    /// The command line of memgate.
+    /// The command line of memgate, which becomes a part of the Deployment at the end.
     pub(super) arguments: Vec<String>,
-    /// The disruption budget of the replicas.
-    pub disruption_budget: PodDisruptionBudget,
     /// The entries for mutating calls.
     pub mutating: WebhookConfiguration,
     /// The entries for validating calls.
     pub validating: WebhookConfiguration,
-    /// The other objects, each with its part. Components add some, and change none.
+    /// The other objects, each with its part.
     pub others: Vec<(InstallPart, Value)>,
 }
 
 impl Objects {
     /// The objects of every installation: without a family and without a component.
     pub fn base(plan: &InstallPlan) -> Self {
-        let (deployment, arguments) = workload::deployment(plan);
-        let account = rbac::account(plan).map(|object| (InstallPart::Rbac, object));
-        // Only built-in certificates are written into the configurations.
-        let guard = plan.has_own_certificates().then(|| self_guard::policy(plan)).into_iter().flatten();
-        let guard = guard.map(|object| (InstallPart::Policies, object));
-        let service = workload::service(plan).map(|object| (InstallPart::Workload, object));
-        let pauses = pause::roles().map(|object| (InstallPart::Rbac, object));
-        Self {
-            namespace: workload::namespace(plan),
+        let rows = ROWS.iter().filter(|row| row.need.is_met(plan));
+        let others = rows.flat_map(|row| filled(plan, row.text).map(|object| (row.part, object)));
+        let mut objects = Self {
             cluster_role: rbac::cluster_role(plan),
-            deployment,
-            arguments,
-            disruption_budget: workload::disruption_budget(plan),
+            arguments: Vec::new(),
             mutating: webhooks::mutating(plan),
             validating: webhooks::validating(plan),
-            others: account.chain(guard).chain(service).chain(pauses).collect(),
-        }
+            others: others.collect(),
+        };
+        objects.set(workload::CONTAINER, "image", plan.image.clone());
+        let arguments = objects.list(workload::ARGUMENTS).map(std::mem::take).unwrap_or_default();
+        objects.arguments = arguments.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        // The account lacks the permissions for policies then.
+        objects.arguments.extend((!plan.policies).then(|| "--no-policies".to_owned()));
+        objects
     }
 
-    /// Adds the objects of a YAML text, in the namespace of the plan.
-    pub(super) fn add(&mut self, part: InstallPart, plan: &InstallPlan, text: &str) {
-        self.others.extend(in_namespace(plan, text).map(|object| (part, object)));
-    }
-
-    /// Adds the cluster-scoped objects of a YAML text, whose names begin with that of the installation.
-    pub(super) fn add_of_cluster(&mut self, part: InstallPart, plan: &InstallPlan, text: &str) {
-        self.others.extend(of_installation(plan, text).map(|object| (part, object)));
+    /// A part of the first other object of a kind.
+    pub(super) fn other(&mut self, kind: &str, pointer: &str) -> Option<&mut Value> {
+        let is_it = |object: &Value| object.get("kind").is_some_and(|it| it == kind);
+        let (_, object) = self.others.iter_mut().find(|(_, object)| is_it(object))?;
+        object.pointer_mut(pointer)
     }
 
     /// Sets a field of an object in the Deployment.
     pub(super) fn set(&mut self, parent: &str, field: &str, value: impl Into<Value>) {
-        if let Some(Value::Object(parent)) = self.deployment.pointer_mut(parent) {
+        if let Some(Value::Object(parent)) = self.other("Deployment", parent) {
             parent.insert(field.to_owned(), value.into());
         }
     }
 
     /// The elements of a list in the Deployment, which the base has.
     pub(super) fn list(&mut self, pointer: &str) -> Option<&mut Vec<Value>> {
-        self.deployment.pointer_mut(pointer)?.as_array_mut()
+        self.other("Deployment", pointer)?.as_array_mut()
     }
 
     /// Adds a volume to the pods, which memgate mounts and only reads.
@@ -92,7 +80,6 @@ impl Objects {
     pub fn documents(mut self) -> Vec<(InstallPart, Value)> {
         let arguments = std::mem::take(&mut self.arguments);
         self.set(workload::CONTAINER, "args", arguments);
-        self.deployment.sort_all_objects();
         // The rights of memgate's account come before those of people.
         let mut documents = vec![(InstallPart::Rbac, json!(self.cluster_role))];
         documents.extend(self.others);
@@ -100,13 +87,8 @@ impl Objects {
         if let Some(kind) = validating.get_mut("kind") {
             *kind = "ValidatingWebhookConfiguration".into();
         }
-        documents.extend([
-            (InstallPart::Namespace, json!(self.namespace)),
-            (InstallPart::Workload, self.deployment),
-            (InstallPart::Workload, json!(self.disruption_budget)),
-            (InstallPart::Webhooks, json!(self.mutating)),
-            (InstallPart::Webhooks, validating),
-        ]);
+        documents
+            .extend([(InstallPart::Webhooks, json!(self.mutating)), (InstallPart::Webhooks, validating)]);
         // Stable: within a part they stay in this order.
         documents.sort_by_key(|(part, _)| *part);
         documents

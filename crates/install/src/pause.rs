@@ -6,20 +6,14 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::admissionregistration::v1::MatchCondition;
-use serde_json::Value;
-
 use crate::entry::{condition, is_annotated, is_selected, literal};
 use crate::install_plan::InstallPlan;
-use crate::metadata::documents;
+use k8s_openapi::api::admissionregistration::v1::MatchCondition;
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
 use memgate_model::pause::{PAUSED, name};
 use memgate_model::selector::PodSelector;
 use memgate_platforms::known;
-
-/// The roles of pauses: for all platforms, and for each of them.
-const ROLES: &str = include_str!("../objects/pause.yaml");
 
 /// The name of the condition.
 const NOT_PAUSED: &str = "not-paused";
@@ -32,11 +26,6 @@ pub fn bindings() -> impl Iterator<Item = String> {
 /// All platforms together, and each of them.
 pub fn families() -> impl Iterator<Item = Option<&'static str>> {
     [None].into_iter().chain(memgate_platforms::ALL.map(|family| Some(family.name)))
-}
-
-/// The roles.
-pub(super) fn roles() -> impl Iterator<Item = Value> {
-    documents(ROLES)
 }
 
 /// The condition of an entry for kinds, of one platform or of several.
@@ -101,7 +90,10 @@ pub fn namespace_of_account([name, expression]: [&str; 2]) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
+    use crate::metadata::documents;
     use memgate_model::pause::SKIP;
 
     #[test]
@@ -127,7 +119,9 @@ mod tests {
     fn there_is_a_role_for_each_pause() {
         let named = |role: &Value| role["metadata"]["name"].as_str().expect("a name").to_owned();
         let rule = |role: &Value| role["rules"][0].clone();
-        let roles: Vec<(String, Value)> = roles().map(|role| (named(&role), rule(&role))).collect();
+        let roles: Vec<(String, Value)> = documents(include_str!("../objects/pause.yaml"))
+            .map(|role| (named(&role), rule(&role)))
+            .collect();
         let expected = families().map(|family| {
             let mut rule = serde_json::json!({
                 "apiGroups": ["memgate.dev"], "resources": ["webhooks"], "verbs": ["skip"],

@@ -7,34 +7,12 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
-use serde_json::Value;
 
 use crate::install_plan::InstallPlan;
-use crate::metadata::{CONFIGURATIONS, NAME, in_namespace, is_named, named};
+use crate::metadata::{CONFIGURATIONS, named};
 use crate::pause;
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, NAMESPACE, POD, POLICY_GROUP, POLICY_KINDS};
-
-/// The account, its roles and their bindings.
-const BASE: &str = include_str!("../objects/rbac.yaml");
-
-/// The service account with the binding of its role in the cluster; with its own certificates also its role for the one
-/// Secret in its own namespace, and the binding of that.
-pub(super) fn account(plan: &InstallPlan) -> impl Iterator<Item = Value> {
-    let has_secret = plan.has_own_certificates();
-    let needed = in_namespace(plan, BASE)
-        .filter(move |object| has_secret || !is_named(object, &["Role", "RoleBinding"], NAME));
-    needed.map(|mut object| {
-        if is_named(&object, &["ClusterRoleBinding"], NAME) {
-            for pointer in ["/metadata/name", "/roleRef/name"] {
-                if let Some(name) = object.pointer_mut(pointer) {
-                    *name = plan.name.clone().into();
-                }
-            }
-        }
-        object
-    })
-}
 
 /// The permissions in the whole cluster, without those of families.
 pub(super) fn cluster_role(plan: &InstallPlan) -> ClusterRole {

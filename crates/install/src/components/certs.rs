@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::components::annotate;
-use crate::install_plan::{InstallPart, InstallPlan};
+use crate::install_plan::InstallPlan;
 use crate::metadata::NAME;
 use crate::objects::Objects;
-use memgate_primitives::review_path::service_names;
 
 /// The Secret of type `kubernetes.io/tls` that holds the certificate.
 const TLS_SECRET: &str = "memgate-tls";
@@ -20,11 +19,6 @@ const CLIENT_CA: &str = "memgate-client-ca";
 const CLIENT_CA_DIRECTORY: &str = "/etc/memgate/client-ca";
 /// The Issuer that signs with the CA, and the CA's Certificate.
 const CA_CERTIFICATE: &str = "memgate-ca";
-/// A CA that cert-manager keeps, and an Issuer that signs with it. Its key stays: a new key would replace the CA in one
-/// step, and calls would fail until callers trust it.
-const AUTHORITY: &str = include_str!("../../objects/authority.yaml");
-/// The certificate that memgate serves.
-const CERTIFICATE: &str = include_str!("../../objects/certificate.yaml");
 /// The user that the container runs as.
 const RUN_AS_USER: &str = "65532";
 
@@ -37,13 +31,6 @@ pub(super) fn files(objects: &mut Objects) {
 pub(super) fn cert_manager(objects: &mut Objects, plan: &InstallPlan) {
     files(objects);
     set_mode(objects, "cert-manager");
-    objects.add(InstallPart::Workload, plan, AUTHORITY);
-    objects.add(InstallPart::Workload, plan, CERTIFICATE);
-    let names =
-        objects.others.last_mut().and_then(|(_, certificate)| certificate.pointer_mut("/spec/dnsNames"));
-    if let Some(names) = names {
-        *names = service_names(NAME, &plan.namespace).into();
-    }
     inject_ca(objects, plan, NAME);
 }
 
@@ -60,7 +47,6 @@ pub(super) fn csi_driver(objects: &mut Objects, plan: &InstallPlan) {
     });
     let source = json!({"driver": "csi.cert-manager.io", "readOnly": true, "volumeAttributes": attributes});
     serve_from_volume(objects, &json!({"name": TLS, "csi": source}));
-    objects.add(InstallPart::Workload, plan, AUTHORITY);
     inject_ca(objects, plan, CA_CERTIFICATE);
 }
 

@@ -17,10 +17,6 @@ use memgate_platforms::inject::INJECT_LABEL;
 use memgate_platforms::policy_crds;
 use memgate_primitives::review_path::Phase;
 
-/// The Lease by which one replica at a time audits, with the role for it.
-const AUDIT: &str = include_str!("../../objects/audit.yaml");
-/// The roles of people who read policies, or write exemptions.
-const ROLES: &str = include_str!("../../objects/roles.yaml");
 /// The label of namespaces in which requests are refused while policies cannot judge them.
 const STRICT_LABEL: &str = "memgate.dev/policy";
 /// Its value.
@@ -38,8 +34,6 @@ pub(super) fn workloads(objects: &mut Objects, plan: &InstallPlan) {
 pub(crate) fn policies(objects: &mut Objects, plan: &InstallPlan) {
     objects.others.extend(documents(&policy_crds()).map(|definition| (InstallPart::Crds, definition)));
     objects.cluster_role.rules.get_or_insert_default().extend(rbac::policies());
-    objects.add(InstallPart::Rbac, plan, AUDIT);
-    objects.add_of_cluster(InstallPart::Rbac, plan, ROLES);
     objects.validating.webhooks.get_or_insert_default().push(own_kinds(plan));
     let names: Vec<_> = plan.families.iter().flat_map(|family| pods_names(family)).collect();
     let entries = objects.mutating.webhooks.get_or_insert_default();

@@ -73,6 +73,28 @@ Arguments: the root and a dict with the object's.
 {{- include "memgate.labelsWith" (list (index . 0) (merge (dict) (index . 1) (dict "helm.sh/chart" $chart))) -}}
 {{- end }}
 
+{{/*
+An object of files/objects.json with the names of the release, as JSON. Arguments: the root and the object. The names in
+rules of roles and of the roles for pauses are those of every release, but for the Secret.
+*/}}
+{{- define "memgate.object" -}}
+{{- $root := index . 0 -}}
+{{- $rules := default list (index . 1).rules -}}
+{{- $text := omit (index . 1) "rules" | toJson | replace "memgate-system" "NAMESPACE" -}}
+{{- if not (hasPrefix "memgate-skip" (index . 1).metadata.name) -}}
+{{- $text = regexReplaceAll `"memgate((?:-[a-z]+)*(?:[.]NAMESPACE[a-z.]*)?)"` $text (printf `"%s${1}"` (include "memgate.name" $root)) -}}
+{{- end -}}
+{{- $text = replace "NAMESPACE:memgate'" (printf "NAMESPACE:%s'" (include "memgate.account" $root)) $text -}}
+{{- $object := $text | replace "NAMESPACE" $root.Release.Namespace | replace "INSTALLATION" (include "memgate.clusterName" $root) | fromJson -}}
+{{- range default list $object.subjects -}}
+{{- $_ := set . "name" (include "memgate.account" $root) -}}
+{{- end -}}
+{{- if $rules -}}
+{{- $_ := set $object "rules" (dict "of" $rules | toJson | replace `"memgate-ca"` (include "memgate.caSecret" $root | quote) | fromJson).of -}}
+{{- end -}}
+{{- toJson $object -}}
+{{- end }}
+
 {{- define "memgate.labels" -}}
 {{- include "memgate.labelsBeside" (list . dict) -}}
 {{- end }}
@@ -123,6 +145,44 @@ Arguments: the root and a dict with the object's.
 {{/* The Secret with a certificate that memgate does not write. */}}
 {{- define "memgate.tlsSecret" -}}
 {{- default (printf "%s-tls" (include "memgate.name" .)) .Values.certs.secretName -}}
+{{- end }}
+
+{{/* The volumes of certificates, and where they are mounted. */}}
+{{- define "memgate.mounted" -}}
+mounts:
+  {{- if ne .Values.certs.mode "builtin" }}
+  - {name: tls, mountPath: /etc/memgate/tls, readOnly: true}
+  {{- end }}
+  {{- if .Values.mtls.enabled }}
+  - {name: client-ca, mountPath: /etc/memgate/client-ca, readOnly: true}
+  {{- end }}
+volumes:
+  {{- if eq .Values.certs.mode "csi" }}
+  - name: tls
+    csi:
+      driver: csi.cert-manager.io
+      readOnly: true
+      volumeAttributes:
+        csi.cert-manager.io/issuer-name: {{ default (printf "%s-ca" (include "memgate.name" .)) .Values.certs.issuerRef.name }}
+        {{- with .Values.certs.issuerRef.kind }}
+        csi.cert-manager.io/issuer-kind: {{ . }}
+        {{- end }}
+        {{- with .Values.certs.issuerRef.group }}
+        csi.cert-manager.io/issuer-group: {{ . }}
+        {{- end }}
+        csi.cert-manager.io/dns-names: {{ include "memgate.name" . }}.{{ .Release.Namespace }}.svc
+        csi.cert-manager.io/key-algorithm: ECDSA
+        csi.cert-manager.io/key-size: "256"
+        csi.cert-manager.io/key-usages: digital signature,server auth
+        csi.cert-manager.io/fs-group: "65532"
+  {{- else if ne .Values.certs.mode "builtin" }}
+  - name: tls
+    secret: {secretName: {{ include "memgate.tlsSecret" . }}}
+  {{- end }}
+  {{- if .Values.mtls.enabled }}
+  - name: client-ca
+    configMap: {name: {{ .Values.mtls.clientCA }}}
+  {{- end }}
 {{- end }}
 
 {{/* The enabled families, each with its additions, as JSON. */}}
