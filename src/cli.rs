@@ -28,7 +28,6 @@ pub mod live;
 pub mod manifests;
 pub mod mutate;
 pub mod output;
-pub mod pause;
 pub mod policies;
 pub mod project;
 pub mod pull_request;
@@ -136,7 +135,6 @@ enum Command {
     Serve(Box<serve::Args>),
     Wait(wait::Args),
     Doctor(doctor::Args),
-    Pause(Box<pause::Args>),
     Audit(Box<audit::Args>),
     WhatIf(Box<what_if::Args>),
     Exempt(exempt::Args),
@@ -191,7 +189,6 @@ fn run(args: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         Command::Serve(args) => serve::run(args, terminal),
         Command::Wait(args) => wait::run(args, terminal),
         Command::Doctor(args) => doctor::run(args, terminal),
-        Command::Pause(args) => pause::run(args, terminal),
         Command::Audit(args) => audit::run(args, terminal),
         Command::WhatIf(args) => what_if::run(args, terminal),
         Command::Exempt(args) => exempt::run(args, terminal),

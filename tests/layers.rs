@@ -4,7 +4,7 @@
 //!
 //!   ```text
 //!   memgate → {editor, cluster, workbench, server, install}; editor → workbench
-//!   cluster → {workbench, server, install}; {workbench, server} → core; server → certs → primitives; install → {policy, platforms}
+//!   cluster → {core, certs, install}; {workbench, server} → core; server → certs → primitives; install → {policy, platforms}
 //!   core → platforms → model → schema → primitives
 //!                      core → policy → model; platforms → manifest → primitives
 //!   ```
@@ -66,7 +66,7 @@ const CRATE_LAYERS: [(&str, &[&str]); 13] = [
     ("certs", &["primitives"]),
     ("server", &["primitives", "schema", "model", "manifest", "policy", "platforms", "core", "certs"]),
     ("workbench", &["primitives", "schema", "model", "manifest", "policy", "platforms", "core"]),
-    ("cluster", &["primitives", "model", "platforms", "core", "install", "certs", "server", "workbench"]),
+    ("cluster", &["primitives", "model", "platforms", "core", "install", "certs"]),
     ("editor", &["primitives", "model", "manifest", "platforms", "core", "workbench"]),
 ];
 

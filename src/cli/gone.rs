@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 /// The words of each command, and what to use instead.
-const GONE: [(&[&str], &str); 7] = [
+const GONE: [(&[&str], &str); 8] = [
     (&["status"], "use memgate doctor"),
     (
         &["policy", "new"],
@@ -17,6 +17,7 @@ const GONE: [(&[&str], &str); 7] = [
         "delete the Secret with the CA, and memgate makes a new one: kubectl -n memgate-system delete secret memgate-ca",
     ),
     (&["certs", "verify"], "use memgate doctor"),
+    (&["pause"], "docs/emergencies.md has two commands of kubectl that switch memgate off in a namespace"),
 ];
 
 /// The error about a command line that begins with one of these commands, whatever follows.

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Files", &["check", "mutate", "explain", "view", "map", "test", "review", "lsp", "schema"]),
     ("Install", &["manifests", "crds", "certs", "serve", "wait"]),
-    ("Cluster", &["doctor", "pause", "explain-pod"]),
+    ("Cluster", &["doctor", "explain-pod"]),
     ("Policies", &["audit", "what-if", "exempt"]),
 ];
 

@@ -23,7 +23,7 @@
 //! failing_lookups                                    lookups that fail
 //! faults                                             failures around memgate that must not lose a call
 //! releases                                           which trials a run takes
-//! request, samples                                   helpers
+//! request, samples, shell                            helpers
 //! ```
 //!
 //! To add a trial, write a function `fn name(fixture: &Fixture) -> anyhow::Result<()>` in one of the
@@ -72,6 +72,7 @@ mod request;
 mod resources;
 mod samples;
 mod schema_parity;
+mod shell;
 mod stub;
 mod valid;
 mod wait;

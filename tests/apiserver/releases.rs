@@ -10,12 +10,12 @@ use crate::support::release::Release;
 
 /// The trials beside cases that `MEMGATE_TESTS=sample` runs: what is installed is accepted and serves, each kind of call
 /// comes through, objects come in any order, calls survive a kill and a drain, certificates rotate, policies are in force,
-/// a pause switches memgate off.
+/// a Role switches memgate off.
 const SAMPLE: &[&str] = &[
     "certs::builtin_serves_what_the_apiserver_trusts",
     "certs::rotations_lose_no_call",
     "control_plane::reports_its_version",
-    "deploy::a_pause_lifts_one_namespace_while_memgate_is_away",
+    "deploy::the_off_switch_lifts_one_namespace_while_memgate_is_away",
     "deploy::conditions_are_true_and_false_and_never_fail",
     "deploy::each_component_is_accepted_strictly",
     "deploy::the_self_guard_knows_every_field",

@@ -196,12 +196,17 @@ impl<'p> Evaluated<'p> {
         let mut all = self.selector(&entry["objectSelector"]).to_vec();
         // Nothing is paused: the apiserver's tests have what the authorizer says.
         let all_conditions = entry["matchConditions"].as_array().expect("conditions");
-        for condition in all_conditions.iter().filter(|condition| condition["name"] != "not-paused") {
+        for condition in all_conditions.iter().filter(|condition| !is_about_pauses(condition)) {
             let holds = self.condition(condition["expression"].as_str().expect("a text"));
             all.iter_mut().zip(holds).for_each(|(all, holds)| *all &= holds);
         }
         all
     }
+}
+
+/// Whether a condition asks the authorizer.
+fn is_about_pauses(condition: &Value) -> bool {
+    condition["name"].as_str().is_some_and(|name| name.starts_with("not-paused"))
 }
 
 /// A set of components, as arguments, and what it promises.

@@ -234,7 +234,7 @@ fn is_what_memgate_prints() {
 }
 
 /// Two releases, or a release and what `memgate manifests` prints for another namespace, have no object in common but
-/// the definitions of MemoryPolicies and the roles of pauses.
+/// the definitions of MemoryPolicies.
 #[test]
 #[ignore = "needs Go, for Helm"]
 fn names_follow_the_namespace() {
@@ -260,7 +260,7 @@ fn names_follow_the_namespace() {
         let shared = got.iter().filter(|(name, object)| is_cluster_wide(object) && usual.contains_key(*name));
         let others: Vec<_> = shared
             .map(|(name, _)| name)
-            .filter(|name| !name.contains(" CustomResourceDefinition ") && !name.contains(" memgate-skip"))
+            .filter(|name| !name.contains(" CustomResourceDefinition "))
             .collect();
         assert!(values.contains(&"clusterName=blue") || others.is_empty(), "{values:?}: {others:?}");
     }
@@ -644,7 +644,6 @@ fn the_tables_are_memgates() {
         "deletions": shared(validating, "deletions.memgate.dev"),
         "policies": short(&entry(validating, "policies.memgate.dev")),
         "policyRights": rights(&all)[rights(&without).len()..],
-        "pauseRights": rights(&without)[2..3],
         "inject": required["objects"][0]["key"],
         "notDisabled": last(&pods),
         "families": families,

@@ -48,6 +48,7 @@ const SECTIONS: &[(&str, Ground, After)] = &[
     ("Policies of your own", Ground::Installed, answers),
     ("Upgrade", Ground::Installed, answers),
     ("A new CA", Ground::Installed, answers),
+    ("The way out", Ground::Installed, answers),
     ("Break glass", Ground::Installed, answers),
     ("A policy that locks people out", Ground::LockedOut, without_memgate),
     ("What kubectl prints", Ground::Installed, answers),

@@ -271,7 +271,7 @@ fn what_it_needs_is_installed() {
     }
     // The right to watch it, the calls that default and validate it, and the one for its DELETE.
     assert!(text.matches("notebooks").count() >= 4, "{text}");
-    // All installations of a cluster share the roles of pauses, and the condition about these names all platforms.
+    // The condition about pauses names all platforms.
     assert!(!text.contains("arkmemories") && !text.contains("arkonis.pods.memgate.dev"), "{text}");
     assert!(tiny::FAMILY.definitions.crds[0]().contains("name: notebooks.tiny.dev"));
 }

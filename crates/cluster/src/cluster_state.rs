@@ -8,19 +8,16 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize as _;
 use serde_json::Value;
 
+use crate::pauses::Pause;
 use crate::webhook_entry::{NAME_LABEL, WebhookEntry, entries};
 use memgate_install::objects::WebhookConfiguration;
 use memgate_model::answer::Answer;
-use memgate_model::pause::Pause;
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::review_path;
 use memgate_primitives::review_path::Phase;
 
 /// The result of a read, or why it failed.
 pub type Fetched<T> = Answer<T, String>;
-
-/// The API group and version of roles and bindings.
-pub const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
 /// The containers of a Deployment.
 pub const CONTAINERS: &str = "/spec/template/spec/containers";

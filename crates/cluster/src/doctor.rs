@@ -19,13 +19,14 @@ pub mod workload;
 
 use std::time::Duration;
 
-use futures::future::join;
+use futures::future::join3;
 use kube::Client;
 use thiserror::Error as ThisError;
 use tokio::time::Instant;
 
 use crate::cluster_state::{Agents, Installation};
 use crate::doctor::check::Check;
+use crate::pauses::pauses;
 use crate::reader::ClusterReader;
 use crate::replay::replay;
 use crate::wait::{ProbeResult, send_probes};
@@ -77,14 +78,18 @@ pub struct DoctorInputs {
 pub async fn read(client: Client, options: &DoctorOptions<'_>) -> Result<DoctorInputs, Unreachable> {
     let reader = ClusterReader { client, max_objects: options.max_objects };
     let installation = crate::installation::installation(&reader, options.namespace, options.configuration);
-    let installation = installation.await.map_err(Unreachable)?;
+    let mut installation = installation.await.map_err(Unreachable)?;
     let (settings, expected) = expected(&installation, options);
     let probes = crate::probe::probes(&settings.families);
-    let (probes, agents) = join(
+    let families = settings.families.clone();
+    let pauses = pauses(&reader, options.namespace, &installation.namespaces, &families);
+    let (probes, agents, pauses) = join3(
         send_probes(&reader.client, &probes, options.dry_run_namespace, Instant::now() + PROBES_TIMEOUT),
         crate::agents::agents(&reader, settings),
+        pauses,
     )
     .await;
+    installation.pauses = pauses;
     let pods = replay(&agents.pods, &agents.snapshot);
     let checks = missing_memory::checks(&installation, &agents, &pods, options.max_listed);
     Ok(DoctorInputs { installation, agents, expected, probes, pods: checks })

@@ -11,7 +11,6 @@ use kube::api::ListParams;
 use tokio::time::timeout;
 
 use crate::cluster_state::{Fetched, Installation, Labels, ServedResources, labels};
-use crate::pause::{self, Scope};
 use crate::reader::{ClusterReader, fetch};
 use crate::request::{REQUEST_TIMEOUT, send};
 use crate::webhook_entry::{WebhookEntry, entries};
@@ -51,11 +50,7 @@ pub async fn installation(
         reader.get(apps, namespace, "deployments", NAME),
         reader.list("v1", namespace, "pods", pods),
     );
-    let around = join3(
-        served_resources(reader),
-        reader.list("v1", "", "namespaces", all()),
-        pause::read(reader, Scope::Cluster),
-    );
+    let around = join(served_resources(reader), reader.list("v1", "", "namespaces", all()));
     let (configurations, workload, around) = Box::pin(join3(configurations, workload, around)).await;
     let mut installation = Installation {
         namespace: namespace.to_owned(),
@@ -68,7 +63,6 @@ pub async fn installation(
         replicas: workload.3,
         served: around.0,
         namespaces: around.1.map(by_name),
-        pauses: around.2,
         ..Installation::default()
     };
     installation.name = name.map_or_else(|| own_name(&installation), str::to_owned);

@@ -5,11 +5,11 @@
 //! client ─▶ request ─▶ probe, probe_outcome ─▶ wait           whether memgate answers
 //!        └▶ reader ──▶ installation, agents ─▶ cluster_state
 //!                      replay                                 pods as they would be today
+//!                      pauses                                 where memgate is paused
 //!                      listed_state                           the state for decisions about stored objects
-//! pause                                                       starts, lists and ends pauses
 //! ```
 //!
-//! All requests are reads and dry runs, except that `pause` writes bindings. No Secret is read. The time of each request is
+//! All requests are reads and dry runs. No Secret is read. The time of each request is
 //! bounded, and, except for `listed_state`, their number. [`doctor`] judges the result.
 
 pub mod agents;
@@ -18,7 +18,7 @@ pub mod cluster_state;
 pub mod doctor;
 pub mod installation;
 pub mod listed_state;
-pub mod pause;
+pub mod pauses;
 pub mod probe;
 pub mod probe_outcome;
 pub mod reader;

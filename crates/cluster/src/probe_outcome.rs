@@ -4,7 +4,7 @@ use crate::cluster_state::{elements, text};
 use crate::probe::Probe;
 use crate::request::Response;
 use memgate_model::family::AggregatedServer;
-use memgate_workbench::report::plain;
+use memgate_primitives::plain_text::plain;
 
 /// The outcome of one dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use memgate_certs::library_error::explained;
 use memgate_install::metadata::DEFAULT_NAMESPACE;
 use memgate_model::family::AggregatedServer;
 use memgate_model::kind::SYSTEM_NAMESPACES;
-use memgate_workbench::report::plain;
+use memgate_primitives::plain_text::plain;
 
 /// The pause after the first round of probes; each further one is twice as long as the one before it.
 const MIN_PAUSE: Duration = Duration::from_millis(200);

@@ -72,10 +72,12 @@ fn some_deletions(
     family: &Family,
     (kinds, expression): (&[&'static Kind], &str),
 ) -> Webhook {
+    let mut conditions = vec![condition(("memory", expression))];
+    conditions.extend(resources_not_paused(plan, Some(family)));
     Webhook {
         name: full_name(&format!("{}.deletions", family.name)),
         rules: Some(rules(kinds.iter(), &["DELETE"])),
-        match_conditions: Some(vec![condition(("memory", expression)), resources_not_paused(plan)]),
+        match_conditions: Some(conditions),
         ..webhooks::deletions(plan)
     }
 }
@@ -103,12 +105,12 @@ fn agent_pods(plan: &InstallPlan, family: &Family, selector: &PodSelector) -> We
     let more = [
         selector.annotation.map(|annotation| condition(("opted-in", &opted_in(annotation)))),
         selector.without.map(|start| condition(("not-pooled", &when(is_without(start))))),
-        Some(pods_not_paused(plan, family, selector)),
     ];
+    let more = more.into_iter().flatten().chain(pods_not_paused(plan, family, selector));
     Webhook {
         object_selector: Some(expressions(pods)),
         namespace_selector: Some(expressions(namespaces)),
-        ..pods_webhook(plan, &agent_pods_name(selector), (IGNORE, 2), more.into_iter().flatten())
+        ..pods_webhook(plan, &agent_pods_name(selector), (IGNORE, 2), more)
     }
 }
 
@@ -128,8 +130,8 @@ fn marked_resources(plan: &InstallPlan, family: &Family, (kind, start): (&'stati
         )
     };
     let expression = format!("({}) || ({})", marked("object"), marked("oldObject"));
-    let paused = resources_not_paused(plan);
-    let conditions = vec![not_deleting(&[family], &[kind]), condition(("marked", &expression)), paused];
+    let mut conditions = vec![not_deleting(&[family], &[kind]), condition(("marked", &expression))];
+    conditions.extend(resources_not_paused(plan, Some(family)));
     let name = marked_name(family, kind);
     Webhook {
         rules: Some(rules([&kind].into_iter(), &WRITES)),

@@ -2,7 +2,7 @@
 //!
 //! It reads the kinds that decisions look up. It writes Events, the `caBundle` of its own two webhook
 //! configurations, and the one Secret with its CA; it can read no other Secret. With policies it writes their status,
-//! reports, and a Lease. It removes pauses that have ended.
+//! reports, and a Lease.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,6 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 
 use crate::install_plan::InstallPlan;
 use crate::metadata::{CONFIGURATIONS, named};
-use crate::pause;
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, NAMESPACE, POD, POLICY_GROUP, POLICY_KINDS};
 
@@ -18,7 +17,7 @@ use memgate_model::kind::{Kind, NAMESPACE, POD, POLICY_GROUP, POLICY_KINDS};
 pub(super) fn cluster_role(plan: &InstallPlan) -> ClusterRole {
     let events = plan.events.then(events);
     let configurations = plan.has_own_certificates().then(|| configurations(plan));
-    let rules = events.into_iter().chain(configurations).chain([pauses()]).collect();
+    let rules = events.into_iter().chain(configurations).collect();
     ClusterRole { metadata: named(plan.name.clone()), rules: Some(rules), aggregation_rule: None }
 }
 
@@ -32,14 +31,6 @@ fn configurations(plan: &InstallPlan) -> PolicyRule {
     PolicyRule {
         resource_names: Some(vec![plan.name.clone()]),
         ..rule("admissionregistration.k8s.io", &CONFIGURATIONS, &["get", "watch", "patch"])
-    }
-}
-
-/// Pauses, by the names that they can have: replicas remove what has ended. They make none.
-fn pauses() -> PolicyRule {
-    PolicyRule {
-        resource_names: Some(pause::bindings().collect()),
-        ..rule("rbac.authorization.k8s.io", &["clusterrolebindings", "rolebindings"], &["list", "delete"])
     }
 }
 

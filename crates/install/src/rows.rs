@@ -34,11 +34,10 @@ const fn row(part: InstallPart, need: Need, text: &'static str) -> Row {
 }
 
 /// All rows, in the order in which they are applied within a part.
-pub static ROWS: [Row; 18] = [
+pub static ROWS: [Row; 17] = [
     row(Namespace, Need::Always, include_str!("../objects/namespace.yaml")),
     row(Rbac, Need::Always, include_str!("../objects/account.yaml")),
     row(Rbac, Need::OwnCertificates, include_str!("../objects/rbac.yaml")),
-    row(Rbac, Need::Always, include_str!("../objects/pause.yaml")),
     row(Rbac, Need::Policies, include_str!("../objects/audit.yaml")),
     row(Rbac, Need::Policies, include_str!("../objects/roles.yaml")),
     // Only certificates of its own are written into the configurations.

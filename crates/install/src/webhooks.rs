@@ -54,7 +54,8 @@ fn of_resources(plan: &InstallPlan, call: Phase, name: &str, open: Option<&Famil
     let is_open = open.is_some();
     let kinds = families.iter().flat_map(|family| resource_kinds(family, is_open));
     let kinds: Vec<&Kind> = kinds.copied().collect();
-    let conditions = vec![not_deleting(&families, &kinds), resources_not_paused(plan)];
+    let mut conditions = vec![not_deleting(&families, &kinds)];
+    conditions.extend(resources_not_paused(plan, open));
     Webhook { rules: Some(Vec::new()), ..webhook(plan, call, name, (failure, seconds), conditions) }
 }
 
@@ -66,7 +67,7 @@ pub(super) fn resource_kinds(family: &Family, open: bool) -> impl Iterator<Item 
 
 /// The entry for memory that is deleted.
 pub(super) fn deletions(plan: &InstallPlan) -> Webhook {
-    let conditions = vec![resources_not_paused(plan)];
+    let conditions = resources_not_paused(plan, None).into();
     Webhook {
         rules: Some(Vec::new()),
         ..webhook(plan, Phase::Validate, "deletions", (IGNORE, 1), conditions)
@@ -79,7 +80,7 @@ fn required_pods(plan: &InstallPlan) -> Webhook {
     Webhook {
         object_selector: Some(expressions(vec![requirement(INJECT_LABEL, "In", &["required"])])),
         namespace_selector: Some(expressions(outside_the_system(plan))),
-        ..pods_webhook(plan, REQUIRED, (FAIL, 5), [required_not_paused(plan)])
+        ..pods_webhook(plan, REQUIRED, (FAIL, 5), required_not_paused(plan))
     }
 }
 

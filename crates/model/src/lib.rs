@@ -19,7 +19,6 @@
 //! - Comparing of objects: [`change`], [`digest`], [`elsewhere`], [`recurring_texts`].
 //! - Policies: [`policy`] with its [`policy_rule`]s and [`typed_rule`]s, the fields that it may fill ([`policy_field`]),
 //!   and the views that it judges ([`memory_view`], [`view_table`]).
-//! - A [`pause`], of the whole installation.
 
 pub mod answer;
 pub mod change;
@@ -42,7 +41,6 @@ pub mod memory_view;
 pub mod misfit;
 pub mod object;
 pub mod page;
-pub mod pause;
 pub mod plain_value;
 pub mod platform_settings;
 pub mod pod;

@@ -13,8 +13,7 @@
 //!
 //! Nothing here knows a single family; [`memgate_core::decide`] decides. The server reads no Secret except that of its own CA.
 //! It sends requests to the apiserver only. It writes the
-//! Secret of its CA, `caBundle` in its own webhook configurations, Events, and the results of audits. It removes pauses that
-//! have ended.
+//! Secret of its CA, `caBundle` in its own webhook configurations, Events, and the results of audits.
 //!
 //! # Modules
 //!
@@ -46,7 +45,6 @@
 //! | `review` | answers one AdmissionReview | `deadline`, `decision_log`, `events`, `lookup`, `metrics`, `options`, `rejection`, `store` |
 //! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `connection`, `connection_limiter`, `deadline`, `logs`, `metrics`, `rejection`, `review`, `watchdog` |
 //! | `health` | `/livez`, `/readyz`, `/metrics` | `connection_limiter`, `shutdown`, `lookup`, `metrics`, `router` |
-//! | `pauses` | ends pauses, and shows those that are in force | `events`, `logs`, `metrics` |
 
 mod decision_log;
 pub mod logs;
@@ -83,7 +81,6 @@ mod router;
 
 mod health;
 
-mod pauses;
 #[cfg(test)]
 mod test_support;
 
@@ -470,7 +467,6 @@ fn spawn_with_cluster(
         };
         tasks.spawn(Box::pin(auditor.run()));
     }
-    tasks.spawn(pauses::end(client.clone(), Arc::clone(metrics), options.events));
     let app = Arc::clone(&health.app);
     tasks.spawn(async move {
         match &app.handler.lookups {

@@ -1,12 +1,11 @@
 //! What the server counts and measures, in the OpenMetrics text format.
 //!
 //! Label values are fixed words from the enums in [`labels`], never a part of a request, and the names of a limited
-//! number of [`policies`] and paused namespaces, so the number of series is bounded. docs/metrics.md lists them all.
+//! number of [`policies`], so the number of series is bounded. docs/metrics.md lists them all.
 
 mod admission;
 pub(super) mod audit;
 pub(super) mod labels;
-mod pauses;
 mod policies;
 mod process;
 #[cfg(test)]
@@ -28,7 +27,6 @@ use crate::metrics::admission::AdmissionMetrics;
 use crate::metrics::audit::AuditMetrics;
 pub(crate) use crate::metrics::audit::PodCounts;
 use crate::metrics::labels::{RequestLabels, ResultLabel};
-use crate::metrics::pauses::PauseMetrics;
 use crate::metrics::policies::PolicyMetrics;
 use crate::metrics::process::Process;
 pub(super) use crate::metrics::process::max_files;
@@ -53,7 +51,6 @@ pub(super) struct Metrics {
     events: Counters<1>,
     pub(super) policies: PolicyMetrics,
     pub(super) audit: AuditMetrics,
-    pub(super) pauses: PauseMetrics,
     handshakes: Counters<1>,
     pub(super) connections: Gauge,
     pub(super) certs: Arc<CertMetrics>,
@@ -85,7 +82,6 @@ impl Metrics {
             events: add_results(all, "events", "Events about pods without their memory", ResultLabel::EVENTS),
             policies: PolicyMetrics::new(all),
             audit: AuditMetrics::new(all),
-            pauses: PauseMetrics::new(all),
             certs: Arc::new(cert_metrics(all)),
             handshakes: add_results(
                 all,

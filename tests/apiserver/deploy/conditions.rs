@@ -240,7 +240,7 @@ fn printed() -> Result<BTreeMap<String, String>> {
             let (name, expression) =
                 text("name").zip(text("expression")).context("a condition lacks a key")?;
             // What it asks differs between entries; the trials of pauses have it.
-            if name == "not-paused" {
+            if name.starts_with("not-paused") {
                 continue;
             }
             let known = conditions.insert(name.clone(), expression.clone());

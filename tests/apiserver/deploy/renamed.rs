@@ -1,20 +1,16 @@
 //! The objects of an installation in a namespace of its own.
 
 use anyhow::{Context, Result};
-use memgate_model::pause::SKIP;
 use serde_json::Value;
 
 use crate::installed::{MANIFESTS, documents, memgate};
 
 /// What `memgate manifests` prints for a namespace; what is not in a namespace bears the
-/// namespace's name at the end of its own. Definitions of kinds and the roles of pauses are left out: all installations of a
-/// cluster share them, and other tests use them.
+/// namespace's name at the end of its own. Definitions of kinds are left out: all installations of a cluster share them, and other tests
+/// use them.
 pub(crate) fn manifests(namespace: &str, arguments: &[&str]) -> Result<Vec<Value>> {
     let text = memgate(&[&MANIFESTS[..], &["-n", namespace], arguments].concat())?;
-    let is_shared = |object: &Value| {
-        let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        object["kind"] == "CustomResourceDefinition" || name.starts_with(SKIP)
-    };
+    let is_shared = |object: &Value| object["kind"] == "CustomResourceDefinition";
     Ok(documents(&text).into_iter().filter(|object| !is_shared(object)).collect())
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::cluster_state::Fetched;
 use memgate_platforms::message::and_more;
-use memgate_workbench::report::{counted, plain};
+use memgate_primitives::plain_text::plain;
 
 /// The status of a check, the good ones first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -135,6 +135,11 @@ pub fn unreadable<T>(fetched: &Fetched<T>, id: &'static str, subject: &str) -> O
         Fetched::Unknown(why) => Some(Check::unknown(id, subject, why.clone())),
         Fetched::Found(_) | Fetched::Absent => None,
     }
+}
+
+/// A number with its noun, which takes an `s` in the plural.
+pub fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 /// The first names of a list, and the number of the others.

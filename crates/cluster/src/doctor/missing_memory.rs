@@ -2,20 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::cluster_state::{AgentPod, Agents, Created, Fetched, Installation};
-use crate::doctor::check::Check;
+use crate::doctor::check::{Check, counted};
 use crate::replay::{Owner, Replayed, marker};
 use crate::webhook_entry::{WebhookEntry, entries};
 use memgate_model::kind::SECRET;
 use memgate_model::object::Reference;
-use memgate_model::pause::Pause;
 use memgate_model::reason::Reason;
 use memgate_platforms::inject::{INJECTED_ANNOTATION, marker};
 use memgate_primitives::review_path::Phase;
-use memgate_workbench::report::counted;
 
 const ID: &str = "missed-pods";
 
@@ -43,17 +40,17 @@ enum Cause {
 /// The likely reason why pods were created without their memory.
 #[derive(Debug)]
 enum Likely {
-    /// memgate is paused there since then.
-    Paused(Timestamp),
+    /// memgate is paused there.
+    Paused,
     /// Another one.
     Other(String),
 }
 
 impl Likely {
-    fn words(&self) -> String {
+    fn words(&self) -> &str {
         match self {
-            Self::Paused(began) => format!("memgate is paused here since {began}"),
-            Self::Other(reason) => reason.clone(),
+            Self::Paused => "memgate is paused here",
+            Self::Other(reason) => reason,
         }
     }
 }
@@ -103,7 +100,7 @@ impl Owned {
     fn help(&self, owner: &Owner) -> String {
         match &self.cause {
             Cause::Unusable(_, code) => format!("memgate explain {code}; then {}", owner.renewal()),
-            Cause::CreatedWithout { likely: Likely::Paused(_), .. } => {
+            Cause::CreatedWithout { likely: Likely::Paused, .. } => {
                 format!("when the pause has ended: {}", owner.renewal())
             }
             Cause::CreatedWithout { .. } | Cause::Unknown(_) => owner.renewal(),
@@ -221,23 +218,15 @@ fn likely_reason(
     if newest.is_some_and(|memory| memory > created) {
         return other("its memory was created after it");
     }
-    if let Some(began) = paused_since(found.pauses.items(), pod.namespace(), families, created) {
-        return Likely::Paused(began);
+    let is_paused =
+        |family: &&str| found.pauses.items().iter().any(|pause| pause.lifts(family, pod.namespace()));
+    if families.iter().all(is_paused) {
+        return Likely::Paused;
     }
     other(match newest {
         Some(_) => DID_NOT_ANSWER,
         None => "its memory was created after it, or memgate did not answer when it was created",
     })
-}
-
-/// Since when memgate is paused for all of these platforms, if it was when a pod was created. A pause is in force until its
-/// binding is removed.
-fn paused_since(pauses: &[Pause], namespace: &str, families: &[&str], created: i64) -> Option<Timestamp> {
-    let first = |family: &&str| {
-        let pauses = pauses.iter().filter(|pause| pause.lifts(family, namespace));
-        pauses.filter_map(|pause| pause.began).filter(|began| began.as_second() <= created).min()
-    };
-    families.iter().map(first).collect::<Option<Vec<_>>>()?.into_iter().max()
 }
 
 /// The memory resources that the marker names, of all families.
@@ -257,6 +246,7 @@ mod tests {
     use super::*;
     use crate::doctor::check::CheckStatus;
     use crate::doctor::inferred::tests::installed;
+    use crate::pauses::Pause;
     use crate::replay::replay;
 
     use memgate_core::state;
@@ -369,42 +359,29 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_that_was_in_force_is_the_cause() {
-        let pause = |namespace: Option<&str>, family: Option<&str>, began: &str| {
-            let named = |start| memgate_model::pause::name(start, family);
-            let binding = json!({
-                "metadata": {"name": named("memgate-paused"), "namespace": namespace, "creationTimestamp": began},
-                "roleRef": {"kind": "ClusterRole", "name": named("memgate-skip")},
-                "subjects": [{"kind": "ServiceAccount", "name": "memgate-paused"}],
-            });
-            Pause::read(&binding).expect("a pause")
-        };
-        let (here, ark, arkonis) = (Some("team-a"), Some("ark"), Some("arkonis"));
-        let paused = "memgate is paused here since 2030-01-31T00:00:00Z";
-        for (pauses, memory, expected) in [
-            (vec![pause(here, None, BEFORE)], -1, paused),
-            (vec![pause(None, None, BEFORE)], -1, paused),
-            (vec![pause(here, arkonis, BEFORE), pause(None, None, LATER)], -1, paused),
-            (vec![pause(here, None, LATER)], -1, "memgate is paused here since 2030-02-01T00:00:00Z"),
-            (vec![pause(here, None, "2030-02-01T00:00:01Z")], -1, DID_NOT_ANSWER),
-            (vec![pause(Some("team-b"), None, BEFORE)], -1, DID_NOT_ANSWER),
-            (vec![pause(here, ark, BEFORE)], -1, DID_NOT_ANSWER),
-            (vec![pause(here, None, BEFORE)], 1, "its memory was created after it"),
+    fn a_pause_is_the_cause_of_what_came_after_the_memory() {
+        let paused = "memgate is paused here";
+        for (names, memory, expected) in [
+            (vec!["team-a"], -1, paused),
+            (vec!["*"], -1, paused),
+            (vec!["team-b", "team-a.arkonis"], -1, paused),
+            (vec!["team-b", "team"], -1, DID_NOT_ANSWER),
+            (vec!["team-a.ark"], -1, DID_NOT_ANSWER),
+            (vec!["team-a"], 1, "its memory was created after it"),
         ] {
             let pods = [pod(LATER, &json!({}))];
             let key = ["ArkMemory", "team-a", "notes"].map(str::to_owned);
             let created = [(key, pods[0].created().expect("a time") + memory)].into();
-            let found = Installation { pauses: Fetched::Found(pauses), ..registered_installation() };
+            let pause = |name: &&str| Pause { name: (*name).to_owned(), reason: String::new() };
+            let pauses = Fetched::Found(names.iter().map(pause).collect());
+            let found = Installation { pauses, ..registered_installation() };
             let snapshot = snapshot(true);
             let owners = owners(&found, &created, &replay(&pods, &snapshot));
             let [(owner, those)] = owners.iter().collect::<Vec<_>>()[..] else { panic!("{owners:?}") };
-            assert!(
-                those.message().ends_with(&format!("(platform arkonis): {expected}")),
-                "{:?}",
-                found.pauses
-            );
+            let message = those.message();
+            assert!(message.ends_with(&format!("(platform arkonis): {expected}")), "{names:?}: {message}");
             let waits = those.help(owner).starts_with("when the pause has ended: ");
-            assert_eq!(waits, expected.contains("paused"));
+            assert_eq!(waits, expected == paused);
         }
     }
 

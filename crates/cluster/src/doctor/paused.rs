@@ -1,73 +1,86 @@
 //! What is paused: there memgate reviews nothing.
 
-use jiff::Timestamp;
-
 use crate::cluster_state::{Fetched, Installation};
 use crate::doctor::check::{Check, CheckStatus};
-use memgate_model::pause::Pause;
+use crate::pauses::Pause;
+use memgate_install::pause::ALL;
 
 const ID: &str = "paused";
 
 /// A check for each pause, or one that nothing is paused.
 pub fn checks(found: &Installation) -> Vec<Check> {
-    let now = found.apiserver_time.and_then(|seconds| Timestamp::from_second(seconds).ok());
     match &found.pauses {
         Fetched::Found(pauses) if !pauses.is_empty() => {
-            pauses.iter().map(|pause| check(pause, now)).collect()
+            pauses.iter().map(|pause| check(&found.namespace, pause)).collect()
         }
         Fetched::Found(_) | Fetched::Absent => vec![Check::ok(ID, "", "nothing is paused")],
         Fetched::Unknown(why) => vec![Check::new(ID, CheckStatus::Unknown, "", why.clone())],
     }
 }
 
-fn check(pause: &Pause, now: Option<Timestamp>) -> Check {
-    let (kind, place, which) = match &pause.namespace {
-        Some(namespace) => ("RoleBinding", format!("{namespace}/"), format!("-n {namespace}")),
-        None => ("ClusterRoleBinding", String::new(), "--all".to_owned()),
+fn check(home: &str, pause: &Pause) -> Check {
+    let (subject, of) = match pause.name.split_once('.') {
+        _ if pause.name == ALL => (String::new(), " everywhere".to_owned()),
+        Some((namespace, family)) => (format!("Namespace {namespace}"), format!(" for {family}")),
+        None => (format!("Namespace {}", pause.name), String::new()),
     };
-    let subject = format!("{kind} {place}{}", pause.binding());
-    let of = pause.family.as_ref().map(|family| format!(" for {family}")).unwrap_or_default();
-    let end = pause.end().map_or_else(|| "its removal".to_owned(), |end| end.to_string());
-    let end_now = format!("memgate pause end {which}");
-    if now.is_some_and(|now| pause.has_ended(now)) {
-        let message = format!("the pause{of} ended at {end}, and no replica has removed it");
-        return Check::warn(ID, subject, message).help(format!("{end_now}, if no replica is about to start"));
-    }
-    let message = format!("memgate is paused{of} until {end}, by {}: {}", pause.by, pause.reason);
-    Check::warn(ID, subject, message).help(format!("{end_now} ends it before"))
+    let help = end(home, &pause.reason)
+        .unwrap_or_else(|| format!("take the right from the account; the apiserver says: {}", pause.reason));
+    Check::warn(ID, subject, format!("memgate is paused{of}: nothing is reviewed")).help(help)
+}
+
+/// The command that deletes the binding which the authorizer of RBAC names as its reason. Source: `String` of bindings in
+/// k8s.io/kubernetes/pkg/registry/rbac/validation.
+fn end(home: &str, reason: &str) -> Option<String> {
+    let (kind, rest) = reason.strip_prefix("RBAC: allowed by ")?.split_once(" \"")?;
+    let name = rest.split_once('"')?.0.split('/').next()?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | ':' | '_');
+    let place = if kind == "RoleBinding" { format!("-n {home} ") } else { String::new() };
+    name.chars().all(is_plain).then(|| format!("kubectl {place}delete {} {name}", kind.to_lowercase()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use memgate_model::pause::{BY, REASON, UNTIL};
-    use serde_json::json;
 
     #[test]
-    fn warns_of_each_pause() {
-        let pause = |until: &str| {
-            Pause::read(&json!({
-                "metadata": {
-                    "name": "memgate-paused-ark", "namespace": "team-a",
-                    "annotations": {UNTIL: until, BY: "jane", REASON: "an outage"},
-                },
-                "roleRef": {"kind": "ClusterRole", "name": "memgate-skip-ark"},
-                "subjects": [{"kind": "ServiceAccount", "name": "memgate-paused"}],
-            }))
+    fn warns_of_each_pause_with_the_command_that_ends_it() {
+        let one = |name: &str, reason: &str| {
+            let pause = Pause { name: name.to_owned(), reason: reason.to_owned() };
+            check("gate", &pause)
         };
-        let said = |until: &str| {
-            let apiserver_time = Some(1_764_064_800); // 2025-11-25T10:00:00Z
-            let pauses = Fetched::Found(pause(until).into_iter().collect());
-            checks(&Installation { apiserver_time, pauses, ..Installation::default() })
-        };
-        let [check] = &said("2025-11-25T11:00:00Z")[..] else { panic!("one check") };
-        assert_eq!(
-            (check.status, &*check.subject),
-            (CheckStatus::Warn, "RoleBinding team-a/memgate-paused-ark")
-        );
-        assert_eq!(check.message, "memgate is paused for ark until 2025-11-25T11:00:00Z, by jane: an outage");
-        let [check] = &said("2025-11-25T09:00:00Z")[..] else { panic!("one check") };
-        assert!(check.message.contains("no replica has removed it"), "{}", check.message);
+        let role = "RBAC: allowed by RoleBinding \"off/gate\" of Role \"off\" to ServiceAccount \"memgate-paused/gate\"";
+        let wide = "RBAC: allowed by ClusterRoleBinding \"a:b\" of ClusterRole \"any\" to Group \"system:serviceaccounts\"";
+        let odd = "RBAC: allowed by RoleBinding \"a; b/gate\" of Role \"off\" to User \"any\"";
+        for (name, reason, subject, message, help) in [
+            (
+                "*",
+                wide,
+                "",
+                "memgate is paused everywhere: nothing is reviewed",
+                "kubectl delete clusterrolebinding a:b",
+            ),
+            (
+                "a",
+                role,
+                "Namespace a",
+                "memgate is paused: nothing is reviewed",
+                "kubectl -n gate delete rolebinding off",
+            ),
+            (
+                "a.ark",
+                odd,
+                "Namespace a",
+                "memgate is paused for ark: nothing is reviewed",
+                &format!("take the right from the account; the apiserver says: {odd}"),
+            ),
+        ] {
+            let check = one(name, reason);
+            assert_eq!(
+                (&*check.subject, &*check.message, check.help.as_deref()),
+                (subject, message, Some(help))
+            );
+        }
         let none = Installation { pauses: Fetched::Found(Vec::new()), ..Installation::default() };
         assert_eq!(checks(&none)[0].status, CheckStatus::Ok);
     }

@@ -27,7 +27,7 @@ pub fn checks(found: &Installation) -> Vec<Check> {
 /// What to do while no replica answers: look, and lift memgate off the namespaces that cannot wait.
 fn outage(look: &str) -> String {
     format!(
-        "{look}; meanwhile `memgate pause -n NAMESPACE --for 1h --reason TEXT` lets writes of a namespace pass"
+        "{look}; meanwhile `memgate explain runbook/no-answer` says how to let the writes of a namespace pass"
     )
 }
 

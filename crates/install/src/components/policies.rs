@@ -49,7 +49,8 @@ pub(crate) fn policies(objects: &mut Objects, plan: &InstallPlan) {
 /// The entry for policies and exemptions themselves. It fails open: an invalid policy that was stored while memgate did
 /// not answer is not in force.
 fn own_kinds(plan: &InstallPlan) -> Webhook {
-    let conditions = vec![not_deleting(&[], &POLICY_KINDS), resources_not_paused(plan)];
+    let mut conditions = vec![not_deleting(&[], &POLICY_KINDS)];
+    conditions.extend(resources_not_paused(plan, None));
     Webhook {
         rules: Some(rules(POLICY_KINDS.iter(), &WRITES)),
         ..webhook(plan, Phase::Validate, "policies", (IGNORE, 2), conditions)

@@ -204,12 +204,12 @@ volumes:
   values: [kube-system, kube-public, kube-node-lease, {{ .Release.Namespace }}]
 {{- end }}
 
-{{/* Conditions from a file as YAML: those of pauses ask about the namespace of the release. Arguments: the root and a list. */}}
+{{/* Conditions from a file as YAML: those of pauses ask in the namespace of the release. Arguments: the root and a list. */}}
 {{- define "memgate.conditions" -}}
-{{- $own := printf "('%s', 'memgate-paused')" (index . 0).Release.Namespace -}}
+{{- $own := printf "('%s'" (index . 0).Release.Namespace -}}
 {{- $all := list -}}
 {{- range index . 1 -}}
-{{- $expression := replace "('memgate-system', 'memgate-paused')" $own .expression -}}
+{{- $expression := replace "('memgate-system'" $own .expression -}}
 {{- $all = append $all (set (deepCopy .) "expression" $expression) -}}
 {{- end -}}
 {{- toYaml $all -}}
