@@ -22,11 +22,12 @@ use crate::cli::output::ResultFormat;
 use crate::cli::policies::ClusterPolicyArgs;
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
-use memgate_cluster::doctor::check::{Check, CheckStatus, CheckSummary, abbreviated};
+use memgate_cluster::check::{Check, CheckStatus, abbreviated};
 use memgate_cluster::doctor::{DoctorOptions, checks, read};
 use memgate_cluster::wait::probe_namespace;
 use memgate_install::metadata::DEFAULT_NAMESPACE;
 use memgate_model::settings::Settings;
+use memgate_workbench::report::counted;
 
 /// Find faults of an installation in a cluster
 ///
@@ -104,19 +105,23 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     };
     let inputs = block_on(async { Ok(Box::pin(read(args.cluster.client().await?, &options)).await?) })?;
     let checks = checks(&inputs);
-    let summary = CheckSummary::of(&checks);
+    let count = |status| checks.iter().filter(|check| check.status == status).count();
+    let [ok, warn, fail, unknown] =
+        [CheckStatus::Ok, CheckStatus::Warn, CheckStatus::Fail, CheckStatus::Unknown].map(count);
     match args.output {
         ResultFormat::Text => {
             terminal.out(text(&checks).as_bytes())?;
-            terminal.note(&summary.to_string());
+            let (warned, failed) = (counted(warn, "warning"), counted(fail, "failure"));
+            terminal.note(&format!("{ok} ok, {warned}, {failed}, {unknown} unknown"));
         }
         ResultFormat::Json => {
             let version = env!("CARGO_PKG_VERSION");
+            let summary = json!({"ok": ok, "warn": warn, "fail": fail, "unknown": unknown});
             let output = json!({"version": version, "checks": checks, "summary": summary});
             terminal.raw(format!("{output:#}\n").as_bytes())?;
         }
     }
-    let bad = summary.fail > 0 || (args.fail_on == FailOnStatus::Warn && summary.warn > 0);
+    let bad = fail > 0 || (args.fail_on == FailOnStatus::Warn && warn > 0);
     Ok(if bad { ExitStatus::Denied } else { ExitStatus::Clean })
 }
 

@@ -61,7 +61,7 @@ fn read(
     block_on(async {
         // No limit: an object that is left out would count as absent.
         let reader = ClusterReader { client: cluster.client().await?, max_objects: usize::MAX };
-        let read = read_state(&reader, &kinds(families), false, &mut snapshot).await;
+        let read = read_state(&reader, &kinds(families), &mut snapshot).await;
         read.map_err(anyhow::Error::msg)?;
         if pods {
             add_agent_pods(&reader, families, &mut snapshot).await;

@@ -8,7 +8,6 @@ use crate::cli::duration;
 use crate::cli::families::FamilyArgs;
 use crate::cli::terminal::Terminal;
 use memgate_cluster::probe::probes;
-use memgate_cluster::probe_outcome::ProbeOutcome;
 use memgate_cluster::wait::{ProbeResult, all_answered, probe_namespace, wait};
 
 /// Wait until the webhook answers in a cluster
@@ -56,7 +55,10 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         terminal.out(text(&results).as_bytes())?;
         return Ok(ExitStatus::Clean);
     }
-    terminal.error(&anyhow::anyhow!("memgate did not answer as it should within {:?}", args.timeout));
+    terminal.error(&anyhow::anyhow!(
+        "memgate did not answer as it should within {:?}; memgate doctor says why",
+        args.timeout
+    ));
     Ok(ExitStatus::Denied)
 }
 
@@ -69,23 +71,6 @@ async fn results(args: &Args, terminal: Terminal) -> anyhow::Result<Vec<ProbeRes
 }
 
 fn text(results: &[ProbeResult]) -> String {
-    let line = |result: &ProbeResult| match &result.outcome {
-        ProbeOutcome::Answered { webhook } => {
-            let by = webhook.as_ref().map(|webhook| format!(" by {webhook}")).unwrap_or_default();
-            Some(format!("{}: answered{by} ({})\n", result.name, result.code))
-        }
-        ProbeOutcome::Aggregated(server) => Some(format!(
-            "{}: not waited for: an API server of the platform serves it (APIService {}) and may not call webhooks\n",
-            result.name, server.api_service
-        )),
-        ProbeOutcome::MaybeAggregated(server) => Some(format!(
-            "{}: not waited for: you may not get the APIService {}, which shows whether a dry run is safe\n",
-            result.name, server.api_service
-        )),
-        ProbeOutcome::NotServed
-        | ProbeOutcome::NotAsked
-        | ProbeOutcome::Forbidden(_)
-        | ProbeOutcome::Missing(_) => None,
-    };
-    results.iter().filter_map(line).collect()
+    let checks = results.iter().filter_map(ProbeResult::check);
+    checks.map(|check| format!("{}: {}\n", check.subject, check.message)).collect()
 }

@@ -37,7 +37,7 @@ fn said(_: &Fixture) -> Result<()> {
     let waited = run(admin, &["wait", "-n", &namespace, "--family", "ark", "--timeout", "90s"])?;
     let text = String::from_utf8_lossy(&waited.stdout);
     let line = format!(
-        "ark memories.ark.mckinsey.com: not waited for: an API server of the platform serves it \
+        "ark memories.ark.mckinsey.com: not asked: an API server of the platform serves it \
          (APIService {API_SERVICE}) and may not call webhooks\n"
     );
     ensure!(waited.status.code() == Some(0) && text.starts_with("pods: answered by "), "{waited:?}");
@@ -56,7 +56,7 @@ fn said(_: &Fixture) -> Result<()> {
     let binding = ["create", "rolebinding", "makes-pods", "--role=makes-pods", "--user=makes-pods"];
     cluster.kubectl(&[&binding[..], &["-n", &namespace]].concat())?.ok()?;
     let waited = run(&user, &["wait", "-n", &namespace, "--family", "ark", "--timeout", "90s"])?;
-    let unknown = format!("not waited for: you may not get the APIService {API_SERVICE}");
+    let unknown = format!("not asked: you may not get the APIService {API_SERVICE}");
     let text = String::from_utf8_lossy(&waited.stdout);
     ensure!(waited.status.code() == Some(0) && text.contains(&unknown), "{waited:?}");
 

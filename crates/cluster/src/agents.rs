@@ -7,7 +7,7 @@ use futures::{StreamExt as _, future::join, stream};
 use kube::api::ListParams;
 use serde_json::Value;
 
-use crate::cluster_state::{AgentPod, Agents, Created, Fetched, created_at, text};
+use crate::cluster_state::{AgentPod, Agents, Fetched};
 use crate::listed_state::read_state;
 use crate::reader::{ClusterReader, path, truncated, with_kind};
 use crate::replay::replay;
@@ -35,7 +35,7 @@ pub async fn agents(reader: &ClusterReader, settings: Settings) -> Agents {
     let families = settings.families.clone();
     let (read, state) = join(agent_pods(reader, &families, &everywhere), state(reader, settings)).await;
     let (pods, mut incomplete) = read;
-    let (mut snapshot, created, reasons) = state;
+    let (mut snapshot, reasons) = state;
     for why in reasons {
         add_once(&mut incomplete, why);
     }
@@ -48,7 +48,7 @@ pub async fn agents(reader: &ClusterReader, settings: Settings) -> Agents {
         replayed.into_iter().flat_map(|replayed| replayed.decision.unknown).collect()
     };
     look_up(reader, &mut snapshot, &mut incomplete, unknown).await;
-    Agents { pods, incomplete, snapshot, created }
+    Agents { pods, incomplete, snapshot }
 }
 
 /// The pods that the selectors of the families match in these namespaces, each once; the empty namespace stands for
@@ -147,25 +147,17 @@ pub async fn add_agent_pods(
     }
 }
 
-/// All objects of the kinds that the webhook watches for its decisions, when each was created, and what could not be read.
-async fn state(reader: &ClusterReader, settings: Settings) -> (Snapshot, Created, Vec<String>) {
+/// All objects of the kinds that the webhook watches for its decisions, and what could not be read.
+async fn state(reader: &ClusterReader, settings: Settings) -> (Snapshot, Vec<String>) {
     let watched = settings.families.iter().flat_map(|family| family.kinds.watched).copied();
     let kinds = watched.chain([&NAMESPACE]).collect();
     let mut file = ClusterSnapshot::new(String::new(), None);
-    let read = read_state(reader, &kinds, true, &mut file).await;
+    let read = read_state(reader, &kinds, &mut file).await;
     let mut snapshot = empty(settings);
     let put = file.put(&mut snapshot);
     let reasons = file.kinds.iter().filter_map(KindEntry::unknown).map(str::to_owned);
     let reasons = reasons.chain(read.err()).chain(put.err().map(|error| error.to_string()));
-    (snapshot, created(&file.items), reasons.collect())
-}
-
-/// When objects were created.
-pub(super) fn created(objects: &[Value]) -> Created {
-    let key = |object: &Value| {
-        ["/kind", "/metadata/namespace", "/metadata/name"].map(|pointer| text(object, pointer).to_owned())
-    };
-    objects.iter().filter_map(|object| Some((key(object), created_at(object)?))).collect()
+    (snapshot, reasons.collect())
 }
 
 /// Looks up, one by one, the objects that decisions refer to and the snapshot does not hold. `unknown` returns these
@@ -309,7 +301,7 @@ mod tests {
         let (many, requests) = read(Size { memories: 8_000, pods: 2_000 });
         assert!(many.incomplete.is_empty(), "{:?}", many.incomplete);
         assert_eq!(requests, at_least + (8_000 / 500 - 1) + 2 * (2_000 / 500 - 1));
-        assert_eq!((many.pods.len(), many.created.len()), (2_000, 8_000 + 2_000));
+        assert_eq!(many.pods.len(), 2_000);
         assert!(many.pods.iter().all(|pod| pod.json.pointer("/metadata/managedFields").is_none()));
         let lacking = replay(&many.pods, &many.snapshot);
         assert!(lacking.len() == 2_000 && lacking.iter().all(|replayed| replayed.lacks_memory));

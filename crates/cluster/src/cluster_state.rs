@@ -2,14 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::{Namespace, Service};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
-use k8s_openapi::jiff::Timestamp;
-use serde::Deserialize as _;
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhook;
 use serde_json::Value;
 
-use crate::pauses::Pause;
-use crate::webhook_entry::{NAME_LABEL, WebhookEntry, entries};
 use memgate_install::objects::WebhookConfiguration;
 use memgate_model::answer::Answer;
 use memgate_model::snapshot::Snapshot;
@@ -25,17 +20,6 @@ pub const CONTAINERS: &str = "/spec/template/spec/containers";
 /// What the apiserver serves: group and version, with the plural names of the kinds.
 pub type ServedResources = BTreeMap<(String, String), BTreeSet<String>>;
 
-/// When objects were created, in seconds since 1970, by kind, namespace and name.
-pub type Created = BTreeMap<[String; 3], i64>;
-
-/// When an object was created, in seconds since 1970.
-pub fn created_at(object: &Value) -> Option<i64> {
-    Some(text(object, "/metadata/creationTimestamp").parse::<Timestamp>().ok()?.as_second())
-}
-
-/// The labels of an object.
-pub type Labels = BTreeMap<String, String>;
-
 /// The elements of a list in an object; none if it has no such list.
 pub fn elements<'o>(object: &'o Value, pointer: &str) -> impl Iterator<Item = &'o Value> {
     object.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
@@ -46,9 +30,13 @@ pub fn text<'o>(object: &'o Value, pointer: &str) -> &'o str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The labels of a Deployment's pods.
-pub fn template_labels(deployment: &Value) -> Option<Labels> {
-    Labels::deserialize(deployment.pointer("/spec/template/metadata/labels")?).ok()
+/// A resource name that the account of pauses may skip.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pause {
+    /// `*`, a namespace, or `NAMESPACE.PLATFORM`.
+    pub name: String,
+    /// Why the account may, as the authorizer says it.
+    pub reason: String,
 }
 
 /// The objects of an installation of memgate, and the cluster's other webhook configurations.
@@ -67,15 +55,17 @@ pub struct Installation {
     /// Every configuration of validating webhooks.
     pub validating: Fetched<Vec<WebhookConfiguration>>,
     /// The Service that the configurations name.
-    pub service: Fetched<Service>,
-    /// Its endpoints.
-    pub endpoints: Fetched<Vec<EndpointSlice>>,
+    pub service: Fetched<Value>,
     /// The Deployment.
     pub deployment: Fetched<Value>,
     /// memgate's pods.
     pub replicas: Fetched<Vec<Value>>,
-    /// The labels of all namespaces, by their names.
-    pub namespaces: Fetched<BTreeMap<String, Labels>>,
+    /// The names of running replicas, each with what it says of its readiness; those that could not be asked are left out.
+    pub said: Vec<(String, String)>,
+    /// The flags with which `memgate manifests` prints this installation, each with a blank in front.
+    pub flags: String,
+    /// All namespaces.
+    pub namespaces: Fetched<Vec<Value>>,
     /// What is paused.
     pub pauses: Fetched<Vec<Pause>>,
 }
@@ -96,8 +86,6 @@ pub struct Agents {
     pub incomplete: Vec<String>,
     /// The state that decisions look at.
     pub snapshot: Snapshot,
-    /// When its objects were created.
-    pub created: Created,
 }
 
 #[cfg(test)]
@@ -108,7 +96,6 @@ impl Default for Agents {
             pods: Vec::new(),
             incomplete: Vec::new(),
             snapshot: Snapshot::new(memgate_platforms::default_settings()),
-            created: Created::new(),
         }
     }
 }
@@ -133,14 +120,27 @@ impl Installation {
         items.iter().find(|config| config.metadata.name.as_ref() == Some(&self.name))
     }
 
+    /// Whether something of it is there, or may be.
+    pub fn exists(&self) -> bool {
+        let is_configured = Phase::ALL.into_iter().any(|call| self.own(call).is_some());
+        let is_unknown =
+            self.configurations().iter().any(|(_, listed)| matches!(listed, Fetched::Unknown(_)));
+        is_configured || is_unknown || self.deployment != Fetched::Absent || self.service != Fetched::Absent
+    }
+
+    /// The command that prints its objects, with these further arguments.
+    pub fn manifests(&self, arguments: &str) -> String {
+        format!("memgate manifests{} {arguments}", self.flags)
+    }
+
     /// The entries of memgate's own configuration for a call.
-    pub fn own_entries(&self, call: Phase) -> Option<Vec<WebhookEntry>> {
-        self.own(call).map(entries)
+    pub fn own_entries(&self, call: Phase) -> &[MutatingWebhook] {
+        self.own(call).map(entries).unwrap_or_default()
     }
 
     /// The entries of memgate's own configurations.
-    pub fn all_own_entries(&self) -> Vec<WebhookEntry> {
-        Phase::ALL.into_iter().filter_map(|call| self.own_entries(call)).flatten().collect()
+    pub fn all_own_entries(&self) -> impl Iterator<Item = &MutatingWebhook> + Clone {
+        Phase::ALL.into_iter().flat_map(|call| self.own_entries(call))
     }
 
     /// The title of memgate's own configuration for a call.
@@ -150,32 +150,20 @@ impl Installation {
 
     /// Where memgate is called, if that is outside the cluster.
     pub fn own_url(&self) -> Option<String> {
-        let entries = self.all_own_entries();
-        let by_url = entries.iter().all(|entry| entry.client.service.is_none());
-        let url = entries.into_iter().next()?.client.url?;
-        by_url.then(|| review_path::without_path(&url).to_owned())
+        let mut clients = self.all_own_entries().map(|entry| &entry.client_config);
+        let by_url = clients.clone().all(|client| client.service.is_none());
+        let url = clients.next()?.url.as_ref()?;
+        by_url.then(|| review_path::without_path(url).to_owned())
     }
+}
 
-    /// The labels of a namespace; none if the namespaces could not be read.
-    pub fn labels(&self, namespace: &str) -> Option<Labels> {
-        if let Fetched::Unknown(_) = self.namespaces {
-            return None;
-        }
-        let known = self.namespaces.as_ref().found().and_then(|all| all.get(namespace).cloned());
-        Some(known.unwrap_or_else(|| [(NAME_LABEL.to_owned(), namespace.to_owned())].into()))
-    }
+/// The entries of a configuration.
+pub fn entries(configuration: &WebhookConfiguration) -> &[MutatingWebhook] {
+    configuration.webhooks.as_deref().unwrap_or_default()
 }
 
 /// `MutatingWebhookConfiguration NAME` or `ValidatingWebhookConfiguration NAME`.
 pub fn configuration_title(call: Phase, name: &str) -> String {
     let kind = if call == Phase::Mutate { "Mutating" } else { "Validating" };
     format!("{kind}WebhookConfiguration {name}")
-}
-
-/// The name of a namespace and its labels, with the one that every namespace has.
-pub fn labels(namespace: Namespace) -> (String, Labels) {
-    let name = namespace.metadata.name.unwrap_or_default();
-    let mut labels = namespace.metadata.labels.unwrap_or_default();
-    labels.insert(NAME_LABEL.to_owned(), name.clone());
-    (name, labels)
 }

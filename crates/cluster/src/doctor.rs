@@ -8,14 +8,14 @@
 //! a check with the status `unknown`.
 
 pub mod ca_bundle;
-pub mod check;
+pub mod difference;
+pub mod entries;
 pub mod inferred;
 pub mod missing_memory;
 pub mod paused;
 pub mod platforms;
 pub mod probes;
-pub mod webhooks;
-pub mod workload;
+pub mod replicas;
 
 use std::time::Duration;
 
@@ -24,14 +24,17 @@ use kube::Client;
 use thiserror::Error as ThisError;
 use tokio::time::Instant;
 
+use crate::check::{Check, CheckStatus};
 use crate::cluster_state::{Agents, Installation};
-use crate::doctor::check::Check;
+use crate::installation::homes;
 use crate::pauses::pauses;
 use crate::reader::ClusterReader;
 use crate::replay::replay;
 use crate::wait::{ProbeResult, send_probes};
+use memgate_install::install_plan::InstallPlan;
 use memgate_install::objects::Objects;
 use memgate_model::settings::Settings;
+use memgate_primitives::review_path::Phase;
 
 /// How long memgate has to answer all probes.
 const PROBES_TIMEOUT: Duration = Duration::from_mins(1);
@@ -79,8 +82,10 @@ pub async fn read(client: Client, options: &DoctorOptions<'_>) -> Result<DoctorI
     let reader = ClusterReader { client, max_objects: options.max_objects };
     let installation = crate::installation::installation(&reader, options.namespace, options.configuration);
     let mut installation = installation.await.map_err(Unreachable)?;
-    let (settings, expected) = expected(&installation, options);
-    let probes = crate::probe::probes(&settings.families);
+    let (settings, plan) = expected(&installation, options);
+    installation.flags = inferred::flags(&plan);
+    let mut probes = crate::probe::probes(&settings.families);
+    probes.retain(|_| installation.exists());
     let families = settings.families.clone();
     let pauses = pauses(&reader, options.namespace, &installation.namespaces, &families);
     let (probes, agents, pauses) = join3(
@@ -91,12 +96,13 @@ pub async fn read(client: Client, options: &DoctorOptions<'_>) -> Result<DoctorI
     .await;
     installation.pauses = pauses;
     let pods = replay(&agents.pods, &agents.snapshot);
-    let checks = missing_memory::checks(&installation, &agents, &pods, options.max_listed);
+    let checks = missing_memory::checks(&agents, &pods, options.max_listed);
+    let expected = memgate_install::objects(&plan);
     Ok(DoctorInputs { installation, agents, expected, probes, pods: checks })
 }
 
-/// The settings of an installation, if none were chosen, and what would be installed with them.
-fn expected(installation: &Installation, options: &DoctorOptions<'_>) -> (Settings, Objects) {
+/// The settings of an installation, if none were chosen, and how it would be installed with them.
+fn expected(installation: &Installation, options: &DoctorOptions<'_>) -> (Settings, InstallPlan) {
     let chosen = options.settings.clone();
     let settings = if chosen == memgate_platforms::default_settings() {
         inferred::settings(installation, options.parse_flags)
@@ -104,19 +110,40 @@ fn expected(installation: &Installation, options: &DoctorOptions<'_>) -> (Settin
         chosen
     };
     let plan = inferred::plan(installation, options.namespace, settings.families.clone());
-    (settings, memgate_install::objects(&plan))
+    (settings, plan)
+}
+
+/// That nothing of memgate is in the namespace, and where it is instead, or how it is installed.
+fn not_installed(installation: &Installation) -> Check {
+    let subject = format!("Namespace {}", installation.namespace);
+    let elsewhere = installation.mutating.items().iter().find_map(|one| homes(one).next());
+    let help = elsewhere.map_or_else(
+        || format!("{} | kubectl apply -f -", installation.manifests("--image IMAGE")),
+        |home| format!("memgate doctor -n {home}"),
+    );
+    Check::fail("installed", subject, "memgate is not installed here").help(help)
 }
 
 /// All checks, causes before their consequences.
 pub fn checks(inputs: &DoctorInputs) -> Vec<Check> {
     let DoctorInputs { installation, agents, expected, probes, pods } = inputs;
-    let mut checks = workload::checks(installation);
-    checks.extend(webhooks::checks(installation, expected));
-    checks.extend(ca_bundle::checks(installation));
-    checks.extend(paused::checks(installation));
-    checks.extend(probes::checks(probes));
+    let mut checks = if installation.exists() {
+        let print = installation.manifests("--only webhooks");
+        let mut checks = replicas::checks(installation);
+        checks.extend(entries::checks(installation, expected, &print));
+        checks.extend(ca_bundle::checks(installation));
+        checks.extend(paused::checks(installation));
+        // Where no replica runs or no configuration is, it is plain that none answers.
+        let is_plain = checks.first().is_some_and(|first| first.status == CheckStatus::Fail)
+            || Phase::ALL.into_iter().any(|call| installation.own(call).is_none());
+        let answers = probes::checks(probes).into_iter();
+        checks.extend(answers.filter(|check| !is_plain || check.status != CheckStatus::Fail));
+        checks
+    } else {
+        vec![not_installed(installation)]
+    };
     checks.extend(platforms::checks(installation, &agents.snapshot.settings.families));
     checks.extend(pods.iter().cloned());
-    check::sort(&mut checks);
+    crate::check::sort(&mut checks);
     checks
 }

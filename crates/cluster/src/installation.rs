@@ -1,21 +1,22 @@
 //! Reads the objects of memgate's installation, and the webhook configurations of other tools.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use axum::http::Method;
-use futures::future::{join, join_all, join3, join4};
-use k8s_openapi::api::core::v1::Namespace;
+use axum::http::{Method, Request};
+use futures::future::{join, join_all, join3};
+use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::api::ListParams;
+use kube::client::Body;
+use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::cluster_state::{Fetched, Installation, Labels, ServedResources, labels};
+use crate::cluster_state::{Fetched, Installation, ServedResources, elements, entries, text};
 use crate::reader::{ClusterReader, fetch};
 use crate::request::{REQUEST_TIMEOUT, send};
-use crate::webhook_entry::{WebhookEntry, entries};
 use memgate_certs::library_error::explained;
 use memgate_install::metadata::{NAME, default_name};
+use memgate_install::objects::WebhookConfiguration;
 use memgate_model::kind::{Kind, POLICY_KINDS};
 
 /// The API group and version of webhook configurations.
@@ -23,6 +24,9 @@ const ADMISSION: &str = "admissionregistration.k8s.io/v1";
 
 /// How long a server waits at its start for the version of its apiserver.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a replica has to say whether it is ready: a kubelet that cannot be reached is no news.
+const READY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Reads the objects of an installation.
 ///
@@ -36,18 +40,15 @@ pub async fn installation(
     let version = timeout(REQUEST_TIMEOUT, send(&reader.client, Method::GET, "/version", None)).await;
     let version = version.map_err(|_| "no answer in time".to_owned())?;
     let version = version.map_err(|error| explained(&error))?;
-    let slices = ListParams::default().labels(&format!("kubernetes.io/service-name={NAME}"));
     let pods = ListParams::default().labels(&format!("app.kubernetes.io/name={NAME}"));
     let all = ListParams::default;
-    let (apps, discovery) = ("apps/v1", "discovery.k8s.io/v1");
     let configurations = join(
         reader.list(ADMISSION, "", "mutatingwebhookconfigurations", all()),
         reader.list(ADMISSION, "", "validatingwebhookconfigurations", all()),
     );
-    let workload = join4(
+    let workload = join3(
         reader.get("v1", namespace, "services", NAME),
-        reader.list(discovery, namespace, "endpointslices", slices),
-        reader.get(apps, namespace, "deployments", NAME),
+        reader.get("apps/v1", namespace, "deployments", NAME),
         reader.list("v1", namespace, "pods", pods),
     );
     let around = join(served_resources(reader), reader.list("v1", "", "namespaces", all()));
@@ -58,19 +59,15 @@ pub async fn installation(
         mutating: configurations.0,
         validating: configurations.1,
         service: workload.0,
-        endpoints: workload.1,
-        deployment: workload.2,
-        replicas: workload.3,
+        deployment: workload.1,
+        said: said(reader, namespace, workload.2.items()).await,
+        replicas: workload.2,
         served: around.0,
-        namespaces: around.1.map(by_name),
+        namespaces: around.1,
         ..Installation::default()
     };
     installation.name = name.map_or_else(|| own_name(&installation), str::to_owned);
     Ok(installation)
-}
-
-fn by_name(namespaces: Vec<Namespace>) -> BTreeMap<String, Labels> {
-    namespaces.into_iter().map(labels).collect()
 }
 
 /// The name of the installation in a namespace: the one in the flags of its Deployment, else the name of a
@@ -79,16 +76,36 @@ fn own_name(found: &Installation) -> String {
     let by_default = default_name(&found.namespace);
     let by_flag = found.arguments().filter_map(|argument| argument.strip_prefix("--webhook-configuration="));
     let by_entries = || {
-        let leads_here = |entry: &WebhookEntry| {
-            entry.is_memgates() && entry.service_namespace() == Some(found.namespace.as_str())
-        };
         let mutating = found.mutating.items().iter();
-        let leading = mutating.filter(|one| entries(one).iter().any(leads_here));
+        let leading = mutating.filter(|one| homes(one).any(|home| home == found.namespace));
         let mut names = leading.filter_map(|one| one.metadata.name.clone()).peekable();
         let first = names.peek().cloned()?;
         Some(names.find(|name| *name == by_default).unwrap_or(first))
     };
     by_flag.last().map(str::to_owned).or_else(by_entries).unwrap_or(by_default)
+}
+
+/// The namespaces in which the entries of a configuration call memgate.
+pub(super) fn homes(configuration: &WebhookConfiguration) -> impl Iterator<Item = &str> {
+    let own = entries(configuration).iter().filter(|entry| entry.name.ends_with(".memgate.dev"));
+    own.filter_map(|entry| Some(entry.client_config.service.as_ref()?.namespace.as_str()))
+}
+
+/// What running replicas say of their readiness, by the apiserver's proxy: `ok`, or the reasons against it.
+async fn said(reader: &ClusterReader, namespace: &str, replicas: &[Value]) -> Vec<(String, String)> {
+    let running = replicas.iter().filter(|pod| text(pod, "/status/phase") == "Running");
+    let asked = running.map(|pod| async move {
+        let name = text(pod, "/metadata/name");
+        let mut ports = elements(pod, "/spec/containers").flat_map(|container| elements(container, "/ports"));
+        let port = ports.find(|port| text(port, "/name") == "health")?.get("containerPort")?;
+        let path = format!("/api/v1/namespaces/{namespace}/pods/{name}:{port}/proxy/readyz");
+        let answer = reader.client.send(Request::get(path).body(Body::empty()).ok()?);
+        let body = timeout(READY_TIMEOUT, answer).await.ok()?.ok()?.into_body().collect().await.ok()?;
+        let body = String::from_utf8_lossy(&body.to_bytes()).trim_end().replace("\n- ", "; ");
+        // Another text is that of the proxy.
+        ["ok", "not ready"].iter().any(|start| body.starts_with(start)).then(|| (name.to_owned(), body))
+    });
+    join_all(asked).await.into_iter().flatten().collect()
 }
 
 /// The version of the apiserver, unless it does not answer soon.

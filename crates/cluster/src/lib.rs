@@ -9,10 +9,11 @@
 //!                      listed_state                           the state for decisions about stored objects
 //! ```
 //!
-//! All requests are reads and dry runs. No Secret is read. The time of each request is
-//! bounded, and, except for `listed_state`, their number. [`doctor`] judges the result.
+//! All requests are reads, dry runs and questions to the authorizer. No Secret is read. The time of each request is bounded,
+//! and, except for `listed_state`, their number. [`doctor`] judges the result.
 
 pub mod agents;
+pub mod check;
 pub mod client;
 pub mod cluster_state;
 pub mod doctor;
@@ -25,4 +26,3 @@ pub mod reader;
 pub mod replay;
 pub mod request;
 pub mod wait;
-pub mod webhook_entry;

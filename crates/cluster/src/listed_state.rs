@@ -7,7 +7,7 @@ use futures::{StreamExt as _, stream};
 use kube::api::ListParams;
 use serde_json::Value;
 
-use crate::cluster_state::{Fetched, ServedResources, text};
+use crate::cluster_state::{Fetched, ServedResources};
 use crate::installation::served_resources;
 use crate::reader::{ClusterReader, path, truncated, with_kind};
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, kept};
@@ -16,15 +16,13 @@ use memgate_model::kind::{Kind, NAMESPACE, SECRET};
 /// How many kinds are read at a time.
 const MAX_CONCURRENT_KINDS: usize = 8;
 
-/// Reads all of these kinds but Secrets into `snapshot`, in the namespaces that it names, several kinds at a time; with
-/// `times` also when each object was created.
+/// Reads all of these kinds but Secrets into `snapshot`, in the namespaces that it names, several kinds at a time.
 ///
 /// # Errors
 /// The reason, when the apiserver does not answer or one of the namespaces does not exist.
 pub async fn read_state(
     reader: &ClusterReader,
     kinds: &BTreeSet<&'static Kind>,
-    times: bool,
     snapshot: &mut ClusterSnapshot,
 ) -> Result<(), String> {
     let served = match served_resources(reader).await {
@@ -40,7 +38,7 @@ pub async fn read_state(
             None => (Vec::new(), Fetched::Absent),
             Some(version) => match names {
                 Some(names) if *kind == NAMESPACE => namespaces(reader, names).await?,
-                names => objects(reader, (kind, &version), names, times).await,
+                names => objects(reader, (kind, &version), names).await,
             },
         };
         Ok::<_, String>((kind, read))
@@ -89,12 +87,11 @@ async fn objects(
     reader: &ClusterReader,
     (kind, version): (&Kind, &str),
     namespaces: Option<&BTreeSet<String>>,
-    times: bool,
 ) -> (Vec<Value>, Fetched<()>) {
     let mut all = Vec::new();
     let everywhere = BTreeSet::from([String::new()]);
     for namespace in namespaces.filter(|_| kind.namespaced).unwrap_or(&everywhere) {
-        match list(reader, (kind, version), namespace, times, &mut all).await {
+        match list(reader, (kind, version), namespace, &mut all).await {
             Fetched::Found(()) => {}
             other => return (all, other),
         }
@@ -106,7 +103,6 @@ async fn list(
     reader: &ClusterReader,
     (kind, version): (&Kind, &str),
     namespace: &str,
-    times: bool,
     all: &mut Vec<Value>,
 ) -> Fetched<()> {
     let (params, resource) = (ListParams::default(), resource(kind));
@@ -116,15 +112,7 @@ async fn list(
     };
     let path = path(&api_version, namespace, kind.plural);
     let take = |page: Vec<Value>| {
-        all.extend(page.into_iter().map(|object| {
-            let object = with_kind(kind, object);
-            let mut read = kept(kind, &object);
-            if let (true, Some(Value::Object(metadata))) = (times, read.get_mut("metadata")) {
-                let created = text(&object, "/metadata/creationTimestamp");
-                metadata.insert("creationTimestamp".to_owned(), created.into());
-            }
-            read
-        }));
+        all.extend(page.into_iter().map(|object| kept(kind, &with_kind(kind, object))));
         all.len() < reader.max_objects
     };
     let read = reader.pages(&resource, &path, params, take).await;

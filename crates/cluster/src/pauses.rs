@@ -1,14 +1,12 @@
 //! Asks the apiserver's authorizer where memgate is paused, as the conditions of memgate's entries ask it: whatever the objects
 //! are called that give the right.
 
-use std::collections::BTreeMap;
-
 use futures::{StreamExt as _, stream};
 use kube::api::PostParams;
 use kube::core::Request;
 use serde_json::{Value, json};
 
-use crate::cluster_state::{Fetched, Labels, text};
+use crate::cluster_state::{Fetched, Pause, text};
 use crate::reader::{ClusterReader, fetch, path};
 use memgate_install::pause::{ALL, GROUP, NEVER, PAUSED, RESOURCE, SKIP};
 use memgate_model::family::Family;
@@ -20,28 +18,11 @@ const REVIEWS: &str = "subjectaccessreviews";
 /// How many questions are asked at a time.
 const MAX_CONCURRENT_REVIEWS: usize = 16;
 
-/// A resource name that the account of pauses may skip.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pause {
-    /// `*`, a namespace, or `NAMESPACE.PLATFORM`.
-    pub name: String,
-    /// Why the account may, as the authorizer says it.
-    pub reason: String,
-}
-
-impl Pause {
-    /// Whether memgate is not asked about objects of a platform in a namespace.
-    pub fn lifts(&self, family: &str, namespace: &str) -> bool {
-        let (of, platform) = self.name.split_once('.').unwrap_or((&self.name, family));
-        self.name == ALL || (of, platform) == (namespace, family)
-    }
-}
-
 /// What is paused of the installation in the namespace `home`: everything alone, else each namespace and each platform in it.
 pub async fn pauses(
     reader: &ClusterReader,
     home: &str,
-    namespaces: &Fetched<BTreeMap<String, Labels>>,
+    namespaces: &Fetched<Vec<Value>>,
     families: &[&'static Family],
 ) -> Fetched<Vec<Pause>> {
     match pause(reader, home, ALL.to_owned()).await {
@@ -49,13 +30,13 @@ pub async fn pauses(
         everything => return everything.map(|pause| vec![pause]),
     }
     let namespaces = match namespaces {
-        Fetched::Found(namespaces) => namespaces.keys(),
+        Fetched::Found(namespaces) => namespaces.iter().map(|namespace| text(namespace, "/metadata/name")),
         Fetched::Absent => return Fetched::Absent,
         Fetched::Unknown(why) => return Fetched::Unknown(why.clone()),
     };
     let names = namespaces.flat_map(|namespace| {
         let of_family = move |family: &&Family| format!("{namespace}.{}", family.name);
-        std::iter::once(namespace.clone()).chain(families.iter().map(of_family))
+        std::iter::once(namespace.to_owned()).chain(families.iter().map(of_family))
     });
     let mut asked =
         stream::iter(names.map(|name| pause(reader, home, name))).buffered(MAX_CONCURRENT_REVIEWS);

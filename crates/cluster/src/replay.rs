@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use serde_json::Value;
 
-use crate::cluster_state::{AgentPod, created_at, elements, text};
+use crate::cluster_state::{AgentPod, elements, text};
 use memgate_core::admission::admit;
 use memgate_model::decision::Decision;
 use memgate_model::edit::Edit;
@@ -156,11 +156,6 @@ impl AgentPod {
     fn ends(&self) -> bool {
         matches!(self.text("/status/phase"), "Succeeded" | "Failed")
             || self.json.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
-    }
-
-    /// When it was created, in seconds since 1970.
-    pub fn created(&self) -> Option<i64> {
-        created_at(&self.json)
     }
 
     /// The pod as it was sent to the apiserver, as far as that can be restored.

@@ -8,6 +8,7 @@ use kube::Client;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use crate::check::Check;
 use crate::probe::Probe;
 use crate::probe_outcome::{ProbeOutcome, interpret};
 use crate::request::send;
@@ -31,6 +32,46 @@ pub struct ProbeResult {
     pub code: &'static str,
     /// How the apiserver answered.
     pub outcome: ProbeOutcome,
+}
+
+impl ProbeResult {
+    /// Whether memgate has not answered and should have.
+    fn is_missing(&self) -> bool {
+        use ProbeOutcome::{Forbidden, Missing, NotAsked};
+        matches!(self.outcome, Forbidden(_) | Missing(_) | NotAsked)
+    }
+
+    /// The outcome in words; none for a kind that the cluster does not serve.
+    pub fn check(&self) -> Option<Check> {
+        const ID: &str = "answers";
+        let (name, code) = (&self.name, self.code);
+        Some(match &self.outcome {
+            ProbeOutcome::Answered { webhook } => {
+                let by = webhook.as_ref().map(|webhook| format!(" by {webhook}")).unwrap_or_default();
+                Check::ok(ID, name, format!("answered{by} ({code})"))
+            }
+            ProbeOutcome::NotServed => return None,
+            ProbeOutcome::Aggregated(server) => {
+                let service = server.api_service;
+                let message = format!(
+                    "not asked: an API server of the platform serves it (APIService {service}) and may not call webhooks"
+                );
+                Check::warn(ID, name, message).help(server.help)
+            }
+            ProbeOutcome::MaybeAggregated(server) => {
+                let service = server.api_service;
+                let message = format!(
+                    "not asked: you may not get the APIService {service}, which shows whether a dry run is safe"
+                );
+                Check::unknown(ID, name, message)
+            }
+            ProbeOutcome::Forbidden(why) => Check::unknown(ID, name, why.clone()),
+            ProbeOutcome::NotAsked => Check::fail(ID, name, "the apiserver does not ask memgate"),
+            ProbeOutcome::Missing(why) => {
+                Check::fail(ID, name, why.clone()).help("memgate explain runbook/no-answer")
+            }
+        })
+    }
 }
 
 /// A namespace in which memgate is called for pods.
@@ -96,15 +137,8 @@ pub fn all_answered(results: &[ProbeResult]) -> bool {
 
 /// One line for each probe without an answer.
 fn missing(results: &[ProbeResult]) -> Vec<String> {
-    let line = |result: &ProbeResult| match &result.outcome {
-        ProbeOutcome::Missing(why) | ProbeOutcome::Forbidden(why) => Some(format!("{}: {why}", result.name)),
-        ProbeOutcome::NotAsked => Some(format!(
-            "{}: the apiserver does not ask memgate; memgate doctor says why, or choose another namespace with -n",
-            result.name
-        )),
-        _ => None,
-    };
-    results.iter().filter_map(line).collect()
+    let missing = results.iter().filter(|result| result.is_missing()).filter_map(ProbeResult::check);
+    missing.map(|check| format!("{}: {}", check.subject, check.message)).collect()
 }
 
 async fn send_probe(client: &Client, probe: &Probe, namespace: &str) -> ProbeOutcome {

@@ -1,10 +1,10 @@
 //! Whether the `caBundle` of each entry holds certificates that are valid by the apiserver's clock.
 
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhook;
 use x509_parser::pem::Pem;
 
+use crate::check::Check;
 use crate::cluster_state::Installation;
-use crate::doctor::check::Check;
-use crate::webhook_entry::WebhookEntry;
 use memgate_primitives::review_path::Phase;
 
 const ID: &str = "ca-bundle";
@@ -20,7 +20,7 @@ pub fn checks(found: &Installation) -> Vec<Check> {
     let mut checks: Vec<Check> = Vec::new();
     for call in Phase::ALL {
         let (subject, live) = (found.own_title(call), found.own_entries(call));
-        for check in live.iter().flatten().map(|entry| entry_check(&subject, entry, found.apiserver_time)) {
+        for check in live.iter().map(|entry| entry_check(&subject, entry, found.apiserver_time)) {
             if !checks.contains(&check) {
                 checks.push(check);
             }
@@ -29,8 +29,8 @@ pub fn checks(found: &Installation) -> Vec<Check> {
     checks
 }
 
-fn entry_check(subject: &str, entry: &WebhookEntry, now: Option<i64>) -> Check {
-    let bundle = entry.client.ca_bundle.as_ref().map(|bundle| bundle.0.as_slice()).unwrap_or_default();
+fn entry_check(subject: &str, entry: &MutatingWebhook, now: Option<i64>) -> Check {
+    let bundle = entry.client_config.ca_bundle.as_ref().map(|bundle| bundle.0.as_slice()).unwrap_or_default();
     if bundle.is_empty() {
         let message =
             "an entry has no caBundle: the apiserver trusts memgate only if a public CA signed for it";
@@ -43,22 +43,16 @@ fn entry_check(subject: &str, entry: &WebhookEntry, now: Option<i64>) -> Check {
     let Some(now) = now else {
         return Check::unknown(ID, subject, "the apiserver does not report its time");
     };
-    let last = expiries.iter().max().copied().unwrap_or_default();
+    let left = expiries.iter().max().copied().unwrap_or_default() - now;
     let count = expiries.len();
-    let expired = expiries.iter().filter(|expiry| **expiry < now).count();
-    if expired == count {
-        return Check::fail(ID, subject, "every certificate of the caBundle has expired").help(HELP);
+    match left {
+        ..0 => Check::fail(ID, subject, "every certificate of the caBundle has expired").help(HELP),
+        ..EXPIRY_WARNING_SECONDS => Check::warn(ID, subject, "the caBundle expires within a week").help(HELP),
+        _ => {
+            let days = left / (24 * 3600);
+            Check::ok(ID, subject, format!("certificates in the caBundle: {count}, good for {days} days"))
+        }
     }
-    if last - now < EXPIRY_WARNING_SECONDS {
-        let message = "the caBundle expires within a week";
-        return Check::warn(ID, subject, message).help(HELP);
-    }
-    if expired > 0 {
-        let message = format!("{expired} of the {count} certificates of the caBundle have expired");
-        return Check::warn(ID, subject, message).help("take them out when the others are in use");
-    }
-    let days = (last - now) / (24 * 3600);
-    Check::ok(ID, subject, format!("certificates in the caBundle: {count}, good for {days} days"))
 }
 
 /// When each certificate expires, in seconds since 1970.
@@ -83,8 +77,8 @@ mod tests {
     use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 
     use super::*;
+    use crate::check::CheckStatus;
     use crate::cluster_state::Fetched;
-    use crate::doctor::check::CheckStatus;
     use crate::doctor::inferred::tests::installed;
 
     /// The first day of 2030.
@@ -128,7 +122,7 @@ mod tests {
             (Some("nonsense"), CheckStatus::Fail, "no certificate in PEM form"),
             (Some(old.as_str()), CheckStatus::Fail, "every certificate"),
             (Some(new.as_str()), CheckStatus::Ok, "in the caBundle: 1"),
-            (Some(both.as_str()), CheckStatus::Warn, "1 of the 2"),
+            (Some(both.as_str()), CheckStatus::Ok, "in the caBundle: 2"),
             (Some(certificate(2030).as_str()), CheckStatus::Warn, "within a week"),
         ] {
             let (found, text) = checks_of(bundle);

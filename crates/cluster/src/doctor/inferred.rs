@@ -4,10 +4,9 @@
 use std::collections::BTreeSet;
 
 use crate::cluster_state::Installation;
-use crate::webhook_entry::WebhookEntry;
 use memgate_install::component::Component;
 use memgate_install::install_plan::{InstallPlan, WebhookEndpoint};
-use memgate_install::metadata::NAME;
+use memgate_install::metadata::{DEFAULT_NAMESPACE, NAME, default_name};
 use memgate_model::family::Family;
 use memgate_model::settings::Settings;
 use memgate_platforms::default_settings;
@@ -24,20 +23,19 @@ pub fn settings(found: &Installation, parse: fn(&[&str]) -> Option<Settings>) ->
     if flags.iter().any(|flag| flag.starts_with("--family=")) {
         return settings;
     }
-    let entries = found.all_own_entries();
     let by_entry: Vec<_> =
-        memgate_platforms::ALL.into_iter().filter(|family| is_registered(&entries, family)).collect();
+        memgate_platforms::ALL.into_iter().filter(|family| is_registered(found, family)).collect();
     if by_entry.is_empty() { settings } else { Settings { families: by_entry, ..settings } }
 }
 
 /// How memgate was installed, as far as the live objects show it: what changes entries.
 pub(super) fn plan(found: &Installation, namespace: &str, families: Vec<&'static Family>) -> InstallPlan {
-    let entries = found.all_own_entries();
+    let mut entries = found.all_own_entries().map(|entry| entry.name.as_str());
     let has_flag = |flag: &str| found.arguments().any(|argument| argument == flag);
     let is_not_builtin =
         |argument: &str| argument.strip_prefix("--certs=").is_some_and(|mode| mode != "builtin");
     let chosen = [
-        (Component::PolicyStrict, entries.iter().any(|entry| entry.name.starts_with("strict."))),
+        (Component::PolicyStrict, entries.clone().any(|name| name.starts_with("strict."))),
         (Component::CertFiles, found.arguments().any(is_not_builtin)),
         (Component::ArkBrokers, has_flag("--ark-brokers")),
     ];
@@ -50,26 +48,37 @@ pub(super) fn plan(found: &Installation, namespace: &str, families: Vec<&'static
         runbooks: None,
         settings: Map::new(),
         families,
-        policies: entries.iter().any(|entry| entry.name == "policies.memgate.dev"),
+        policies: entries.any(|name| name == "policies.memgate.dev"),
         events: !has_flag("--no-events"),
         components: chosen.into_iter().filter_map(|(component, is_on)| is_on.then_some(component)).collect(),
         webhook_port: None,
     }
 }
 
-/// The names of the entries for a family's pods.
-fn pod_entries(family: &'static Family) -> impl Iterator<Item = String> {
-    family.pods.selectors.iter().map(|pods| format!("{}.pods.memgate.dev", pods.name))
+/// The flags of `memgate manifests` for a plan, each with a blank in front.
+pub(super) fn flags(plan: &InstallPlan) -> String {
+    let InstallPlan { namespace, name, families, components, .. } = plan;
+    let mut flags = Vec::new();
+    flags.extend((namespace != DEFAULT_NAMESPACE).then(|| format!(" -n {namespace}")));
+    flags.extend((*name != default_name(namespace)).then(|| format!(" --name {name}")));
+    let some = families.iter().filter(|_| families.len() < memgate_platforms::ALL.len());
+    flags.extend(some.map(|family| format!(" --family {}", family.name)));
+    let chosen = Component::ALL.iter().filter(|(_, component)| components.contains(component));
+    flags.extend(chosen.map(|(name, _)| format!(" --component {name}")));
+    flags.extend((!plan.policies).then(|| " --no-policies".to_owned()));
+    flags.extend((!plan.events).then(|| " --no-events".to_owned()));
+    flags.concat()
 }
 
-/// Whether some of these entries names a kind of a family, or a sort of its pods.
-fn is_registered(entries: &[WebhookEntry], family: &'static Family) -> bool {
+/// Whether an entry names a kind of a family, or a sort of its pods.
+fn is_registered(found: &Installation, family: &'static Family) -> bool {
     let groups: BTreeSet<&str> =
         family.kinds.validated.iter().map(|kind| kind.group).filter(|group| !group.is_empty()).collect();
-    entries.iter().any(|entry| {
-        let mut named = entry.rules.iter().flat_map(|rule| rule.api_groups.iter().flatten());
-        named.any(|group| groups.contains(group.as_str()))
-            || pod_entries(family).any(|name| name == entry.name)
+    let pods: Vec<String> =
+        family.pods.selectors.iter().map(|pods| format!("{}.pods.memgate.dev", pods.name)).collect();
+    found.all_own_entries().any(|entry| {
+        let mut named = entry.rules.iter().flatten().flat_map(|rule| rule.api_groups.iter().flatten());
+        named.any(|group| groups.contains(group.as_str())) || pods.contains(&entry.name)
     })
 }
 
@@ -129,6 +138,19 @@ pub(super) mod tests {
             let learnt = plan(&found, "home", Vec::new());
             assert_eq!((learnt.policies, learnt.events, learnt.components), (policies, events, components));
         }
+    }
+
+    #[test]
+    fn the_flags_print_the_plan() {
+        let plan =
+            InstallPlan { namespace: DEFAULT_NAMESPACE.to_owned(), ..at_home(&memgate_platforms::ALL) };
+        assert_eq!(flags(&InstallPlan { policies: true, ..plan }), "");
+        let components = [Component::PolicyStrict].into();
+        let plan = InstallPlan { components, ..at_home(&[&memgate_platforms::ark::FAMILY]) };
+        assert_eq!(
+            flags(&plan),
+            " -n home --name memgate --family ark --component policy-strict --no-policies"
+        );
     }
 
     #[test]

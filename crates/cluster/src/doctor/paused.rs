@@ -1,8 +1,7 @@
 //! What is paused: there memgate reviews nothing.
 
-use crate::cluster_state::{Fetched, Installation};
-use crate::doctor::check::{Check, CheckStatus};
-use crate::pauses::Pause;
+use crate::check::{Check, CheckStatus};
+use crate::cluster_state::{Fetched, Installation, Pause};
 use memgate_install::pause::ALL;
 
 const ID: &str = "paused";

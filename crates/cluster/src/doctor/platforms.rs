@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::check::{Check, abbreviated};
 use crate::cluster_state::{Fetched, Installation, ServedResources};
-use crate::doctor::check::{Check, abbreviated};
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
 
@@ -20,23 +20,16 @@ pub fn checks(found: &Installation, families: &[&'static Family]) -> Vec<Check> 
 fn platform(family: &'static Family, served: &ServedResources) -> Check {
     const ID: &str = "platforms";
     let subject = format!("platform {}", family.name);
+    let (mut installed, mut unsupported) = (Vec::new(), Vec::new());
     let kinds: BTreeSet<&Kind> =
         family.kinds.validated.iter().copied().filter(|kind| !kind.group.is_empty()).collect();
-    let versions = |kind: &Kind| -> Vec<String> {
-        let of_kind = |((group, _), plurals): &(&(String, String), &BTreeSet<String>)| {
-            group == kind.group && plurals.contains(kind.plural)
-        };
-        served.iter().filter(of_kind).map(|((_, version), _)| version.clone()).collect()
-    };
-    let mut installed = Vec::new();
-    let mut unsupported = Vec::new();
-    for kind in kinds {
-        let versions = versions(kind);
-        if versions.iter().any(|version| version == kind.version) {
-            installed.push(format!("{}.{}", kind.plural, kind.group));
+    for Kind { group, version, plural, .. } in kinds {
+        let serving = served.iter().filter(|((of, _), plurals)| of == group && plurals.contains(*plural));
+        let versions: Vec<&str> = serving.map(|((_, version), _)| version.as_str()).collect();
+        if versions.contains(version) {
+            installed.push(format!("{plural}.{group}"));
         } else if !versions.is_empty() {
-            let (plural, group, wanted) = (kind.plural, kind.group, kind.version);
-            unsupported.push(format!("{plural}.{group} in {} and not in {wanted}", versions.join(", ")));
+            unsupported.push(format!("{plural}.{group} in {} and not in {version}", versions.join(", ")));
         }
     }
     if !unsupported.is_empty() {
@@ -52,7 +45,7 @@ fn platform(family: &'static Family, served: &ServedResources) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::check::CheckStatus;
+    use crate::check::CheckStatus;
 
     fn served(rows: &[(&str, &str, &str)]) -> Fetched<ServedResources> {
         let mut served = ServedResources::new();

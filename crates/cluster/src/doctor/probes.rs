@@ -1,13 +1,12 @@
 //! Whether memgate answers the apiserver, as dry runs show it.
 
-use crate::doctor::check::{Check, CheckStatus, abbreviated};
-use crate::probe_outcome::ProbeOutcome;
+use crate::check::{Check, CheckStatus, abbreviated};
 use crate::wait::ProbeResult;
 
 /// A check for each cause, with the first probes that have it; kinds that are not served aside.
 pub fn checks(results: &[ProbeResult]) -> Vec<Check> {
     let mut checks: Vec<(Check, Vec<String>)> = Vec::new();
-    for check in results.iter().filter_map(check) {
+    for check in results.iter().filter_map(ProbeResult::check) {
         match checks.iter_mut().find(|(other, _)| cause(other) == cause(&check)) {
             Some((_, subjects)) => subjects.push(check.subject),
             None => checks.push((check.clone(), vec![check.subject])),
@@ -26,43 +25,10 @@ fn cause(check: &Check) -> (CheckStatus, &str, Option<&str>) {
     (check.status, message, check.help.as_deref())
 }
 
-fn check(result: &ProbeResult) -> Option<Check> {
-    const ID: &str = "answers";
-    let (name, code) = (&result.name, result.code);
-    match &result.outcome {
-        ProbeOutcome::Answered { webhook: Some(webhook) } => {
-            Some(Check::ok(ID, name, format!("{webhook} refuses what it has to refuse ({code})")))
-        }
-        ProbeOutcome::Answered { webhook: None } => {
-            Some(Check::ok(ID, name, format!("memgate warns where it has to ({code})")))
-        }
-        ProbeOutcome::NotServed => None,
-        ProbeOutcome::Aggregated(server) => Some(
-            Check::warn(
-                ID,
-                name,
-                format!(
-                    "an API server of the platform's own serves it (APIService {}), and may not ask memgate",
-                    server.api_service
-                ),
-            )
-            .help(server.help),
-        ),
-        ProbeOutcome::MaybeAggregated(server) => {
-            let why = format!("you may not get the APIService {}: this right is needed", server.api_service);
-            Some(Check::unknown(ID, name, why))
-        }
-        ProbeOutcome::Forbidden(why) => Some(Check::unknown(ID, name, why.clone())),
-        ProbeOutcome::NotAsked => Some(Check::fail(ID, name, "the apiserver does not ask memgate")),
-        ProbeOutcome::Missing(why) => {
-            Some(Check::fail(ID, name, why.clone()).help("`memgate wait` tries again until it works"))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::probe_outcome::ProbeOutcome;
     use memgate_model::family::AggregatedServer;
 
     const SERVER: AggregatedServer = AggregatedServer { api_service: "v1.example.org", help: "a setting" };

@@ -1,7 +1,6 @@
 //! What doctor reports: checks, each with its status and what to do.
 
 use std::cmp::Reverse;
-use std::fmt;
 
 use serde::Serialize;
 
@@ -90,40 +89,6 @@ impl Check {
     }
 }
 
-/// How many checks have which status.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct CheckSummary {
-    /// As it should be.
-    pub ok: usize,
-    /// Warnings.
-    pub warn: usize,
-    /// Failures.
-    pub fail: usize,
-    /// What could not be found out.
-    pub unknown: usize,
-}
-
-impl CheckSummary {
-    /// Counts the checks of each status.
-    pub fn of(checks: &[Check]) -> Self {
-        let count = |status| checks.iter().filter(|check| check.status == status).count();
-        Self {
-            ok: count(CheckStatus::Ok),
-            warn: count(CheckStatus::Warn),
-            fail: count(CheckStatus::Fail),
-            unknown: count(CheckStatus::Unknown),
-        }
-    }
-}
-
-impl fmt::Display for CheckSummary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { ok, warn, fail, unknown } = *self;
-        let (warned, failed) = (counted(warn, "warning"), counted(fail, "failure"));
-        write!(f, "{ok} ok, {warned}, {failed}, {unknown} unknown")
-    }
-}
-
 /// Sorts the worst first; equally bad ones stay in their order.
 pub fn sort(checks: &mut [Check]) {
     checks.sort_by_key(|check| Reverse(check.status));
@@ -137,11 +102,6 @@ pub fn unreadable<T>(fetched: &Fetched<T>, id: &'static str, subject: &str) -> O
     }
 }
 
-/// A number with its noun, which takes an `s` in the plural.
-pub fn counted(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
-}
-
 /// The first names of a list, and the number of the others.
 pub fn abbreviated(names: &[String]) -> String {
     const MAX_NAMES: usize = 5;
@@ -153,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_and_puts_the_worst_first() {
+    fn puts_the_worst_first() {
         let mut checks = vec![
             Check::ok("a", "", "good"),
             Check::warn("b", "", "odd"),
@@ -164,8 +124,6 @@ mod tests {
         let order: Vec<_> = checks.iter().map(|check| check.id).collect();
         assert_eq!(order, ["c", "b", "d", "a"]);
         assert!(!checks[0].message.contains('\n'));
-        let summary = CheckSummary::of(&checks);
-        assert_eq!(summary.to_string(), "1 ok, 1 warning, 1 failure, 1 unknown");
     }
 
     #[test]
