@@ -81,7 +81,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     }
     let names = USUAL_NAMES.into_iter().chain(dev.names.iter().map(String::as_str));
     let names: Vec<_> = names.map(str::to_owned).collect();
-    let pair = self_signed::generate_pem(&names, &Clock::default()).context("failed to make certificates")?;
+    let pair = self_signed::generate(&names, &Clock::default()).context("failed to make certificates")?;
     directory(&dev.dir).with_context(|| format!("failed to create {}", dev.dir.display()))?;
     let texts = [&pair.ca, &pair.ca_key, &pair.leaf, &pair.leaf_key];
     for ((name, mode), text) in FILES.into_iter().zip(texts) {

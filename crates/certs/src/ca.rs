@@ -1,70 +1,43 @@
-//! A CA with its key: generated, parsed, and signing leaf certificates.
+//! A CA with its key: generated, parsed, and signing serving certificates.
 
 use std::time::Duration;
 
-use pem::{EncodeConfig, LineEnding, Pem};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PublicKeyData,
 };
 use ring::digest::{SHA256, digest};
+use rustls::RootCertStore;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier as _;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-use thiserror::Error as ThisError;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use time::OffsetDateTime;
 use x509_parser::parse_x509_certificate;
 
 use crate::ca_bundle::{CaCert, certificate_pem};
-use crate::{CertPolicy, KeyKind};
+use crate::{CertPolicy, KeyKind, provider};
 
 /// How long before its creation a certificate is valid: clocks differ.
 const CLOCK_SKEW: Duration = Duration::from_hours(1);
 
 /// A CA that can sign.
+#[derive(Clone)]
 pub(crate) struct Ca {
     /// Its certificate.
     pub(crate) cert: CaCert,
     /// Its key, PEM.
     pub(crate) key_pem: String,
-    issuer: Issuer<'static, KeyPair>,
 }
 
-/// A certificate with its key.
+/// A serving certificate with its key, both PEM.
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Leaf {
-    pub(crate) chain: Vec<CertificateDer<'static>>,
-    pub(crate) key: PrivateKeyDer<'static>,
-    pub(crate) current: CurrentLeaf,
-}
-
-/// Which CA signed a certificate, and when it is valid.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CurrentLeaf {
-    pub(crate) signer: CaCert,
+    pub(crate) cert_pem: String,
+    pub(crate) key_pem: String,
+    /// The dates between which it is valid, in seconds since 1970.
     pub(crate) not_before: i64,
     pub(crate) not_after: i64,
-}
-
-/// Why a CA cannot be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ThisError)]
-pub(crate) enum CaError {
-    /// There is none.
-    #[error("it is missing")]
-    Missing,
-    /// The certificate cannot be read.
-    #[error("its certificate cannot be read")]
-    Certificate,
-    /// The certificate may not sign others.
-    #[error("its certificate is not that of a CA")]
-    NotCa,
-    /// The key cannot be read.
-    #[error("its key cannot be read")]
-    Key,
-    /// The key is that of another certificate.
-    #[error("its key belongs to another certificate")]
-    OtherKey,
-    /// It is not valid at this time.
-    #[error("it has expired, or is not valid yet")]
-    NotValid,
 }
 
 impl Ca {
@@ -78,25 +51,17 @@ impl Ca {
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let certificate = params.self_signed(&key)?;
         let cert = CaCert::new(certificate.der()).ok_or(rcgen::Error::CouldNotParseCertificate)?;
-        Ok(Self { cert, key_pem: key.serialize_pem(), issuer: Issuer::new(params, key) })
+        Ok(Self { cert, key_pem: key.serialize_pem() })
     }
 
-    /// Parses the PEM texts of a certificate and its key.
-    pub(crate) fn parse(certificate: &[u8], key: &[u8]) -> Result<Self, CaError> {
-        let der = CertificateDer::from_pem_slice(certificate).map_err(|_| CaError::Certificate)?;
-        let cert = CaCert::new(&der).ok_or(CaError::Certificate)?;
-        let key_pem = std::str::from_utf8(key).map_err(|_| CaError::Key)?;
-        let key = KeyPair::from_pem(key_pem).map_err(|_| CaError::Key)?;
-        let (_, parsed) = parse_x509_certificate(&cert.der).map_err(|_| CaError::Certificate)?;
-        let usage = parsed.key_usage().ok().flatten();
-        if !parsed.is_ca() || usage.is_some_and(|usage| !usage.value.key_cert_sign()) {
-            return Err(CaError::NotCa);
-        }
-        if parsed.public_key().raw != key.subject_public_key_info() {
-            return Err(CaError::OtherKey);
-        }
-        let issuer = Issuer::from_ca_cert_der(&der, key).map_err(|_| CaError::Certificate)?;
-        Ok(Self { key_pem: key_pem.to_owned(), issuer, cert })
+    /// Parses the PEM texts of a certificate and its key; `None` unless they are a CA and can sign.
+    pub(crate) fn parse(certificate: &[u8], key: &[u8]) -> Option<Self> {
+        let cert = CaCert::new(&CertificateDer::from_pem_slice(certificate).ok()?)?;
+        let key_pem = String::from_utf8(key.to_vec()).ok()?;
+        let public_key = KeyPair::from_pem(&key_pem).ok()?.subject_public_key_info();
+        let (_, parsed) = parse_x509_certificate(&cert.der).ok()?;
+        let can_sign = parsed.is_ca() && parsed.public_key().raw == public_key;
+        can_sign.then_some(Self { cert, key_pem })
     }
 
     /// Its certificate as PEM.
@@ -111,24 +76,40 @@ impl Ca {
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         params.use_authority_key_identifier_extension = true;
-        let (not_before, not_after) = (params.not_before, params.not_after);
-        let certificate = params.signed_by(&key, &self.issuer)?;
+        let issuer = Issuer::from_ca_cert_der(&self.cert.certificate(), KeyPair::from_pem(&self.key_pem)?)?;
         Ok(Leaf {
-            chain: vec![certificate.der().clone()],
-            key: PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())),
-            current: CurrentLeaf {
-                signer: self.cert.clone(),
-                not_before: not_before.unix_timestamp(),
-                not_after: not_after.unix_timestamp(),
-            },
+            not_before: params.not_before.unix_timestamp(),
+            not_after: params.not_after.unix_timestamp(),
+            cert_pem: params.signed_by(&key, &issuer)?.pem(),
+            key_pem: key.serialize_pem(),
         })
+    }
+
+    /// Whether callers that trust this CA accept a certificate under all these names.
+    pub(crate) fn is_issuer(&self, leaf: &Leaf, names: &[String], now: i64) -> bool {
+        let mut roots = RootCertStore::empty();
+        let verifier = roots.add(self.cert.certificate()).ok().and_then(|()| {
+            WebPkiServerVerifier::builder_with_provider(roots.into(), provider().into()).build().ok()
+        });
+        let certificate = CertificateDer::from_pem_slice(leaf.cert_pem.as_bytes()).ok();
+        let Some((verifier, certificate)) = verifier.zip(certificate) else { return false };
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(now.unsigned_abs()));
+        let mut names = names.iter().filter_map(|name| ServerName::try_from(name.as_str()).ok());
+        names.all(|name| verifier.verify_server_cert(&certificate, &[], &name, &[], now).is_ok())
     }
 }
 
-/// A key as PEM.
-pub(crate) fn key_pem(key: &PrivateKeyDer<'_>) -> String {
-    let config = EncodeConfig::new().set_line_ending(LineEnding::LF);
-    pem::encode_config(&Pem::new("PRIVATE KEY", key.secret_der()), config)
+impl Leaf {
+    /// Parses the PEM texts of a certificate and its key; `None` unless they belong together.
+    pub(crate) fn parse(certificate: &[u8], key: &[u8]) -> Option<Self> {
+        let cert = CaCert::new(&CertificateDer::from_pem_slice(certificate).ok()?)?;
+        let (cert_pem, key_pem) =
+            (String::from_utf8(certificate.to_vec()).ok()?, String::from_utf8(key.to_vec()).ok()?);
+        let public_key = KeyPair::from_pem(&key_pem).ok()?.subject_public_key_info();
+        let (_, parsed) = parse_x509_certificate(&cert.der).ok()?;
+        let (not_before, not_after) = (cert.not_before, cert.not_after);
+        (parsed.public_key().raw == public_key).then_some(Self { cert_pem, key_pem, not_before, not_after })
+    }
 }
 
 impl KeyKind {
@@ -137,12 +118,6 @@ impl KeyKind {
             Self::P256 => &PKCS_ECDSA_P256_SHA256,
             Self::P384 => &PKCS_ECDSA_P384_SHA384,
         })
-    }
-}
-
-impl std::fmt::Debug for Ca {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("(a CA and its key)")
     }
 }
 
@@ -171,24 +146,12 @@ fn date(seconds: i64) -> Result<OffsetDateTime, rcgen::Error> {
 
 #[cfg(test)]
 mod tests {
-    use rustls::RootCertStore;
-    use rustls::client::WebPkiServerVerifier;
-    use rustls::client::danger::ServerCertVerifier as _;
-    use rustls::pki_types::{ServerName, UnixTime};
-
     use super::*;
 
     const NOW: i64 = 2_000_000_000;
 
-    fn trusts(ca: &CaCert, leaf: &Leaf, name: &str, now: i64) -> bool {
-        let mut roots = RootCertStore::empty();
-        roots.add(ca.certificate()).expect("a certificate");
-        let provider = crate::provider().into();
-        let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider);
-        let now = UnixTime::since_unix_epoch(Duration::from_secs(now.unsigned_abs()));
-        let name = ServerName::try_from(name).expect("a name");
-        let verifier = verifier.build().expect("a verifier");
-        verifier.verify_server_cert(&leaf.chain[0], &[], &name, &[], now).is_ok()
+    fn trusts(ca: &Ca, leaf: &Leaf, name: &str, now: i64) -> bool {
+        ca.is_issuer(leaf, &[name.to_owned()], now)
     }
 
     #[test]
@@ -198,12 +161,12 @@ mod tests {
             let (ca, other) =
                 (Ca::generate(NOW, &policy).expect("a CA"), Ca::generate(NOW, &policy).expect("a CA"));
             let leaf = ca.sign(&["memgate.x.svc".to_owned()], NOW, &policy).expect("a leaf");
-            assert!(trusts(&ca.cert, &leaf, "memgate.x.svc", NOW));
-            assert!(trusts(&ca.cert, &leaf, "memgate.x.svc", NOW - 3600));
-            assert!(trusts(&ca.cert, &leaf, "memgate.x.svc", NOW + 7 * 86400 - 1));
-            assert!(!trusts(&ca.cert, &leaf, "memgate.x.svc", NOW + 7 * 86400 + 1));
-            assert!(!trusts(&ca.cert, &leaf, "memgate.y.svc", NOW));
-            assert!(!trusts(&other.cert, &leaf, "memgate.x.svc", NOW));
+            assert!(trusts(&ca, &leaf, "memgate.x.svc", NOW));
+            assert!(trusts(&ca, &leaf, "memgate.x.svc", NOW - 3600));
+            assert!(trusts(&ca, &leaf, "memgate.x.svc", NOW + 7 * 86400 - 1));
+            assert!(!trusts(&ca, &leaf, "memgate.x.svc", NOW + 7 * 86400 + 1));
+            assert!(!trusts(&ca, &leaf, "memgate.y.svc", NOW));
+            assert!(!trusts(&other, &leaf, "memgate.x.svc", NOW));
         }
     }
 
@@ -215,7 +178,9 @@ mod tests {
             let read = Ca::parse(made.certificate_pem().as_bytes(), made.key_pem.as_bytes()).expect("a CA");
             assert_eq!(read.cert, made.cert);
             let leaf = read.sign(&["a.b".to_owned()], NOW, &policy).expect("a leaf");
-            assert!(trusts(&made.cert, &leaf, "a.b", NOW));
+            assert!(trusts(&made, &leaf, "a.b", NOW));
+            let again = Leaf::parse(leaf.cert_pem.as_bytes(), leaf.key_pem.as_bytes());
+            assert!(again == Some(leaf));
         }
     }
 
@@ -224,29 +189,28 @@ mod tests {
         let policy = CertPolicy { ca: Duration::from_hours(10), ..CertPolicy::default() };
         let ca = Ca::generate(NOW, &policy).expect("a CA");
         let leaf = ca.sign(&[], NOW + 3600, &policy).expect("a leaf");
-        assert_eq!(leaf.current.not_after, ca.cert.not_after);
+        assert_eq!(leaf.not_after, ca.cert.not_after);
     }
 
     #[test]
-    fn reports_what_is_wrong_with_a_ca() {
+    fn only_a_ca_with_its_own_key_can_sign() {
         let policy = CertPolicy::default();
         let (ca, other) =
             (Ca::generate(NOW, &policy).expect("a CA"), Ca::generate(NOW, &policy).expect("a CA"));
         let leaf = ca.sign(&[], NOW, &policy).expect("a leaf");
-        let leaf_pem = certificate_pem(&leaf.chain[0]);
-        let leaf_key = key_pem(&leaf.key);
         let cert = ca.certificate_pem();
-        for (cert, key, expected) in [
-            ("", ca.key_pem.as_str(), CaError::Certificate),
-            (&cert[..300], &ca.key_pem, CaError::Certificate),
-            ("hello", &ca.key_pem, CaError::Certificate),
-            (&cert, "", CaError::Key),
-            (&cert, &ca.key_pem[..100], CaError::Key),
-            (&cert, &cert, CaError::Key),
-            (&cert, &other.key_pem, CaError::OtherKey),
-            (&leaf_pem, &leaf_key, CaError::NotCa),
+        for (cert, key) in [
+            ("", ca.key_pem.as_str()),
+            (&cert[..300], &ca.key_pem),
+            ("hello", &ca.key_pem),
+            (&cert, ""),
+            (&cert, &ca.key_pem[..100]),
+            (&cert, &cert),
+            (&cert, &other.key_pem),
+            (&leaf.cert_pem, &leaf.key_pem),
         ] {
-            assert_eq!(Ca::parse(cert.as_bytes(), key.as_bytes()).err(), Some(expected), "{cert} {key}");
+            assert!(Ca::parse(cert.as_bytes(), key.as_bytes()).is_none(), "{cert}");
         }
+        assert!(Leaf::parse(leaf.cert_pem.as_bytes(), ca.key_pem.as_bytes()).is_none());
     }
 }

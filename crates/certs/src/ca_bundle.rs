@@ -10,11 +10,6 @@ use rustls::pki_types::pem::PemObject;
 use serde_json::Value;
 use x509_parser::parse_x509_certificate;
 
-/// Where a certificate begins in PEM text.
-const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
-/// Where it ends.
-const END: &str = "-----END CERTIFICATE-----";
-
 /// A CA certificate. Equal when all bytes are.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CaCert {
@@ -44,37 +39,19 @@ impl CaCert {
     }
 }
 
-/// The content of a PEM text.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct CaBundle {
-    /// Its certificates, in order and without repetition.
-    pub(crate) certs: Vec<CaCert>,
-    /// Whether the text holds only certificates that can be parsed.
-    pub(crate) intact: bool,
-}
-
 /// Reads the `caBundle` of an entry of a webhook configuration; empty when it has none.
-pub(crate) fn of_entry(webhook: &Value) -> CaBundle {
+pub(crate) fn of_entry(webhook: &Value) -> Vec<CaCert> {
     let text = webhook.pointer("/clientConfig/caBundle").and_then(Value::as_str).unwrap_or_default();
     parse(&BASE64_STANDARD.decode(text).unwrap_or_default())
 }
 
-/// Reads every certificate that can be read.
-pub(crate) fn parse(text: &[u8]) -> CaBundle {
-    let text = String::from_utf8_lossy(text);
-    let mut parts = text.split(BEGIN);
-    let intact = parts.next().is_some_and(|before| before.trim().is_empty());
-    let mut bundle = CaBundle { certs: Vec::new(), intact };
-    for part in parts {
-        bundle.intact &= part.trim_end().ends_with(END);
-        let der = CertificateDer::from_pem_slice(format!("{BEGIN}{part}").as_bytes()).ok();
-        match der.as_ref().and_then(CaCert::new) {
-            Some(cert) if !bundle.certs.contains(&cert) => bundle.certs.push(cert),
-            Some(_) => {}
-            None => bundle.intact = false,
-        }
+/// Every certificate of a PEM text that can be read, in order and without repetition.
+pub(crate) fn parse(text: &[u8]) -> Vec<CaCert> {
+    let mut certs = Vec::new();
+    for der in CertificateDer::pem_slice_iter(text).flatten() {
+        certs.extend(CaCert::new(&der).filter(|cert| !certs.contains(cert)));
     }
-    bundle
+    certs
 }
 
 /// The certificates as PEM, in order.
@@ -101,9 +78,8 @@ mod tests {
     #[test]
     fn reads_what_it_wrote() {
         let certs = certs();
-        let bundle = parse(pem(&certs).as_bytes());
-        assert_eq!(bundle, CaBundle { certs, intact: true });
-        assert_eq!(parse(b" \n"), CaBundle { certs: Vec::new(), intact: true });
+        assert_eq!(parse(pem(&certs).as_bytes()), certs);
+        assert_eq!(parse(b" \n"), []);
     }
 
     #[test]
@@ -113,15 +89,12 @@ mod tests {
         let half = &texts[1][..texts[1].len() / 2];
         for (text, expected) in [
             (format!("{}{half}", texts[0]), &certs[..1]),
-            (format!("{half}{}", texts[0]), &certs[..1]),
             (format!("{}hello\n{}", texts[0], texts[1]), &certs[..]),
             (format!("{}{}", texts[0], texts[1].replace('A', "!")), &certs[..1]),
             (format!("hello\n{}", texts[1]), &certs[1..]),
             ("hello".to_owned(), &[]),
         ] {
-            let bundle = parse(text.as_bytes());
-            assert_eq!(bundle.certs, expected, "{text}");
-            assert!(!bundle.intact, "{text}");
+            assert_eq!(parse(text.as_bytes()), expected, "{text}");
         }
     }
 
@@ -129,6 +102,6 @@ mod tests {
     fn holds_a_certificate_once() {
         let certs = certs();
         let twice = pem(&[certs[0].clone(), certs[1].clone(), certs[0].clone()]);
-        assert_eq!(parse(twice.as_bytes()), CaBundle { certs, intact: true });
+        assert_eq!(parse(twice.as_bytes()), certs);
     }
 }

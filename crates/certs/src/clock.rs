@@ -1,4 +1,4 @@
-//! The only module of the crate that reads the wall clock.
+//! The clock that counts: the apiserver's. The only module of the crate that reads the machine's.
 //!
 //! Only comparisons with dates in certificates and policies need it: deadlines and ages are monotonic
 //! (`Instant`), and the time of a decision is an argument.
@@ -7,27 +7,67 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use axum::http::header::DATE;
+use axum::http::{HeaderMap, Request};
 use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimeParser;
+use kube::Client;
+use kube::client::Body;
 use rustls::pki_types::UnixTime;
 use rustls::time_provider::TimeProvider;
 
-/// A wall clock: the machine's, or one that goes ahead of it or behind it by so many seconds.
+/// A difference of so many seconds between two clocks is not one: the header has whole seconds, and answers travel.
+const TOLERANCE: i64 = 5;
+
+/// Beyond so many seconds the machine's clock is wrong, not only imprecise.
+const WRONG: u64 = 300;
+
+/// The machine's clock, put right by the dates of an apiserver's answers.
 ///
 /// All clones are the same clock. A machine that was suspended looks like one whose clock jumped,
 /// since monotonic time stands still in between.
 #[derive(Debug, Clone, Default)]
-pub struct Clock(Arc<AtomicI64>);
+pub struct Clock(Arc<Shifts>);
+
+/// Seconds that are added to the machine's time.
+#[derive(Debug, Default)]
+struct Shifts {
+    apiserver: AtomicI64,
+    given: AtomicI64,
+}
 
 impl Clock {
     /// Moves the clock by so many seconds from where it is now; negative ones are back in time.
     pub fn shift(&self, seconds: i64) {
-        self.0.fetch_add(seconds, Ordering::Relaxed);
+        self.0.given.fetch_add(seconds, Ordering::Relaxed);
+    }
+
+    /// A client whose answers set this clock.
+    #[must_use]
+    pub fn set_by(&self, client: &Client) -> Client {
+        let (clock, inner) = (self.clone(), client.clone());
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (clock, inner) = (clock.clone(), inner.clone());
+            async move {
+                let answer = inner.send(request).await?;
+                clock.hear(answer.headers());
+                Ok::<_, kube::Error>(answer)
+            }
+        });
+        Client::new(service, client.default_namespace())
+    }
+
+    /// By how many seconds the machine's clock is wrong; `None` while it is good enough.
+    pub fn wrong_by(&self) -> Option<i64> {
+        let seconds = self.0.apiserver.load(Ordering::Relaxed);
+        (seconds.unsigned_abs() > WRONG).then_some(-seconds)
     }
 
     /// The time now.
     #[expect(clippy::disallowed_methods, reason = "this is the clock module that the lint names")]
     pub fn now(&self) -> SystemTime {
-        let (now, seconds) = (SystemTime::now(), self.0.load(Ordering::Relaxed));
+        let shifts = [&self.0.apiserver, &self.0.given].map(|shift| shift.load(Ordering::Relaxed));
+        let (now, seconds) = (SystemTime::now(), shifts.iter().sum::<i64>());
         let shift = Duration::from_secs(seconds.unsigned_abs());
         let shifted = if seconds < 0 { now.checked_sub(shift) } else { now.checked_add(shift) };
         shifted.unwrap_or(now)
@@ -43,6 +83,16 @@ impl Clock {
     pub fn timestamp(&self) -> Timestamp {
         Timestamp::try_from(self.now()).unwrap_or(Timestamp::MAX)
     }
+
+    fn hear(&self, headers: &HeaderMap) {
+        let date = headers.get(DATE).and_then(|date| DateTimeParser::new().parse_timestamp(date).ok());
+        let Some(date) = date else { return };
+        let given = self.0.given.load(Ordering::Relaxed);
+        let behind = date.as_second().saturating_add(given).saturating_sub(self.unix_now());
+        if behind.abs() > TOLERANCE {
+            self.0.apiserver.fetch_add(behind, Ordering::Relaxed);
+        }
+    }
 }
 
 /// A time in seconds since 1970 as a date, for people: `2026-01-02T03:04:05Z`.
@@ -53,5 +103,37 @@ pub fn date(seconds: i64) -> String {
 impl TimeProvider for Clock {
     fn current_time(&self) -> Option<UnixTime> {
         self.now().duration_since(UNIX_EPOCH).ok().map(UnixTime::since_unix_epoch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+    use jiff::SignedDuration;
+    use jiff::fmt::rfc2822::DateTimePrinter;
+
+    use super::*;
+
+    fn hears(clock: &Clock, machine: Timestamp, seconds: i64) {
+        let date = machine + SignedDuration::from_secs(seconds);
+        let date = DateTimePrinter::new().timestamp_to_rfc9110_string(&date).expect("a date");
+        clock.hear(&HeaderMap::from_iter([(DATE, HeaderValue::from_str(&date).expect("text"))]));
+    }
+
+    #[test]
+    fn follows_the_apiserver_and_knows_how_wrong_the_machine_is() {
+        let clock = Clock::default();
+        let machine = clock.timestamp();
+        let runs = |clock: &Clock, ahead: i64| (clock.unix_now() - machine.as_second() - ahead).abs() < 60;
+        clock.hear(&HeaderMap::from_iter([(DATE, HeaderValue::from_static("tomorrow"))]));
+        for (seconds, wrong) in [(3 * 86400, true), (-3 * 86400, true), (120, false), (0, false)] {
+            hears(&clock, machine, seconds);
+            assert!(runs(&clock, seconds), "{seconds}");
+            assert_eq!(clock.wrong_by().is_some(), wrong, "{seconds}");
+        }
+        clock.shift(7 * 86400);
+        hears(&clock, machine, 86400);
+        assert!(runs(&clock, 8 * 86400), "what was given is kept");
+        assert!(clock.wrong_by().is_some_and(|wrong| wrong < -86000));
     }
 }

@@ -33,19 +33,9 @@ pub async fn with_timeout<T>(
     tokio::time::timeout(limit, answer).await.map_err(late)?
 }
 
-/// The duration plus or minus a fifth.
-pub fn jitter(duration: Duration) -> Duration {
-    duration * (800 + random_below(400)) / 1000
-}
-
-/// Any duration up to `max`.
-pub fn random_up_to(max: Duration) -> Duration {
-    max * random_below(1000) / 1000
-}
-
-/// A random number below `bound`. The standard library seeds each hasher from the system's randomness, which is good
+/// The duration plus or minus a fifth. The standard library seeds each hasher from the system's randomness, which is good
 /// enough for a pause.
-fn random_below(bound: u32) -> u32 {
-    let random = RandomState::new().build_hasher().finish() % u64::from(bound);
-    u32::try_from(random).unwrap_or_default()
+pub fn jitter(duration: Duration) -> Duration {
+    let random = RandomState::new().build_hasher().finish() % 400;
+    duration * (800 + u32::try_from(random).unwrap_or_default()) / 1000
 }

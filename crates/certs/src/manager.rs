@@ -1,91 +1,77 @@
-//! Keeps memgate's own certificates up to date in a cluster, without a leader.
+//! Keeps memgate's own certificates up to date in a cluster: one replica writes, all replicas read.
 //!
 //! ```text
-//! Secret ◀──ca_secret──▶ secret_plan (pure) ◀──webhook_config── live webhook configurations
-//!                             │                     ▲
-//!                             ▼                     │ caBundle
-//!                     Ca: a leaf ─▶ tls         CertManager
+//! Secret ◀────▶ plan (pure) ◀── lease: the writer alone
+//!   │             │
+//!   │             ▼
+//!   │       webhook_config ◀──▶ live webhook configurations
+//!   ▼
+//! tls: what this replica presents
 //! ```
 //!
-//! One Secret holds the CA, the previous CA, and the bundle of all CAs that may have signed a leaf that is still in use.
-//! Each replica signs a leaf of its own and keeps it in memory. `secret_plan` decides what must be written and which CA
-//! signs; it is pure. [`CertManager`] carries the plans out. It reads no other Secret, and creates no webhook
-//! configuration.
+//! One Secret holds the CA, the next CA, the certificate that all replicas present, and the bundle of all CAs that entries
+//! trust. The holder of a Lease decides with `plan` what must be written, into the Secret and into `caBundle`. It reads no
+//! other Secret, and creates no webhook configuration. Other replicas present what the Secret has, once entries trust it.
 //!
-//! It reconciles every two seconds, and at once when a configuration has changed. A round starts from memory and from
-//! the wall clock, so a leaf is renewed also while the apiserver cannot be reached, and right after the clock has
-//! jumped. A failed step is logged once, tried again with a growing backoff, and never ends the server.
+//! A round takes place every two seconds, and at once when a configuration has changed. A failed step is logged once,
+//! tried again in the next round, and never ends the server.
 
-mod ca_secret;
 mod failure_log;
-mod secret_plan;
+mod lease;
+mod plan;
 mod webhook_config;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::join_all;
 use k8s_openapi::api::core::v1::Secret;
-use kube::Client;
-use tokio::sync::watch::{Receiver, Sender};
+use kube::api::{ObjectMeta, PostParams};
+use kube::{Api, Client};
+use tokio::sync::watch::Sender;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::Builtin;
-use crate::ca::CurrentLeaf;
+use crate::ca::{Ca, Leaf};
+use crate::ca_bundle::CaCert;
 use crate::clock::{Clock, date};
-use crate::kube_api::{jitter, random_up_to};
-use crate::library_error::explained;
-use crate::manager::ca_secret::CaSecret;
+use crate::kube_api::jitter;
 use crate::manager::failure_log::FailureLog;
-use crate::manager::secret_plan::{CaState, SecretPlan, WriteReason, choose_signer, due_at, plan_secret};
-use crate::manager::webhook_config::{LiveConfig, Observed};
+use crate::manager::plan::{CertSet, Data, due_at, plan};
+use crate::manager::webhook_config::{LiveConfig, Observed, all_trust};
 use crate::metrics::{CertKind, CertMetrics};
-use crate::tls::{self, CertKeyPair, ServingCert};
+use crate::tls::{CertKeyPair, ServingCert};
 use memgate_primitives::review_path::{Phase, config_name};
 
-/// How often a conflicting write of the Secret is tried within one round.
-const MAX_SECRET_WRITES: usize = 5;
+/// The least time between two rounds, however often a configuration changes: a tool that takes `caBundle` away again and
+/// again must not keep this loop busy.
+const MIN_ROUND_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The longest pause after a failure: a leaf that is due is renewed within a minute.
-const MAX_BACKOFF: Duration = Duration::from_secs(16);
+/// How long after it is due a certificate may stay before a replica that does not write says so, in seconds.
+const OVERDUE: i64 = 3600;
 
-/// The least time between two rounds in which configurations are written.
-const MIN_CONFIG_WRITE_INTERVAL: Duration = Duration::from_secs(1);
+/// The field manager of writes of the Secret.
+const FIELD_MANAGER: &str = "memgate-ca";
 
-/// A replica waits a random time up to this before it repairs what another one may be repairing.
-const REPAIR_JITTER: Duration = Duration::from_millis(400);
-
-/// The least time between two rounds, however often a configuration changes.
-const MIN_ROUND_INTERVAL: Duration = Duration::from_millis(100);
-
-/// The bounds of the least time between two CAs that one replica makes, and between two writes of a CA over one that is
-/// not valid by its clock. The time is a hundredth of a CA's validity.
-const MIN_CA_INTERVAL: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
-
-/// The steps that can fail, as the log names them.
-const READ_SECRET: &str = "read the CA Secret";
-const WRITE_SECRET: &str = "write the CA Secret";
-const MAKE_CA: &str = "make a CA";
-const SIGN_LEAF: &str = "sign a certificate";
-
-/// Keeps the Secret, the leaf of this replica and both webhook configurations as planned.
+/// Keeps the Secret, the certificate of this replica and both webhook configurations as planned.
 pub struct CertManager {
     builtin: Builtin,
-    secret: CaSecret,
+    secrets: Api<Secret>,
+    client: Client,
     configs: [LiveConfig; 2],
     clock: Clock,
     timers: ManagerTimers,
     metrics: Arc<CertMetrics>,
     serving_cert: Arc<ServingCert>,
     observed: Sender<Observed>,
+    /// Whether this replica is the writer.
+    writes: Sender<bool>,
     /// The contents of the Secret, as this replica last read or wrote them.
-    ca_state: Option<CaState>,
-    leaf: Option<CurrentLeaf>,
-    /// When this replica last made a CA, or wrote one over a CA that is not valid by its clock.
-    last_ca: Option<Instant>,
-    /// When this replica last wrote configurations.
-    last_config_write: Option<Instant>,
-    /// Whether this replica has ever seen both configurations trust its leaf.
+    known: Option<CertSet>,
+    /// What this replica presents, and the CA that signed it.
+    presented: Option<(Leaf, CaCert)>,
+    /// Since when all entries have trusted the next CA.
+    next_trusted: Option<Instant>,
+    /// Whether this replica has ever seen all entries trust what it presents.
     trusted: bool,
     failures: FailureLog,
 }
@@ -93,28 +79,14 @@ pub struct CertManager {
 /// How often the manager acts, and how long it waits.
 #[derive(Debug, Clone)]
 pub struct ManagerTimers {
-    /// After which time a watch of a configuration that ended begins again.
-    pub watch_pause: Duration,
-    /// How often the Secret of the CA and the dates of certificates are checked.
+    /// How often the Secret and the dates of certificates are checked.
     pub poll: Duration,
-    /// How long webhook configurations must have trusted a CA before it signs: the time in which every apiserver learns
-    /// of a change.
+    /// How long entries must have trusted a CA before it signs: the time in which every apiserver learns of a change.
     pub propagation: Duration,
 }
 
-/// When the next round starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Requeue {
-    /// After a change, or after the regular interval.
-    OnChange,
-    /// After this time, to do the rest of the work.
-    After(Duration),
-    /// After a growing pause, since a step failed.
-    Backoff,
-}
-
 impl CertManager {
-    /// A manager of the certificate that the server presents.
+    /// A manager of the certificate that the server presents. `client` gives up requests without an answer.
     pub fn new(
         builtin: Builtin,
         client: Client,
@@ -124,276 +96,193 @@ impl CertManager {
         serving_cert: Arc<ServingCert>,
     ) -> Self {
         let observed = Sender::default();
-        let config = |call| LiveConfig::new(client.clone(), call, &builtin.configuration, &observed);
+        let config = |call| LiveConfig::new(&client, call, &builtin.configuration, &observed);
         Self {
             configs: Phase::ALL.map(config),
-            secret: CaSecret::new(client, &builtin),
+            secrets: Api::namespaced(client.clone(), &builtin.namespace),
+            client,
             builtin,
             clock,
             timers,
             metrics,
             serving_cert,
             observed,
-            ca_state: None,
-            leaf: None,
-            last_ca: None,
-            last_config_write: None,
+            writes: Sender::default(),
+            known: None,
+            presented: None,
+            next_trusted: None,
             trusted: false,
             failures: FailureLog::default(),
         }
     }
 
-    /// Reconciles again and again; never ends.
+    /// Follows the Lease and both configurations, and acts; never ends.
     pub async fn run(self) {
-        let follow = |config: LiveConfig| config.follow(self.timers.watch_pause);
-        let watches = join_all(self.configs.clone().map(follow));
-        tokio::join!(watches, self.run_rounds());
+        let [mutating, validating] = self.configs.clone().map(LiveConfig::follow);
+        let held =
+            lease::hold(self.client.clone(), self.builtin.clone(), self.clock.clone(), self.writes.clone());
+        tokio::join!(mutating, validating, held, self.run_rounds());
     }
 
     async fn run_rounds(mut self) {
-        let mut changed = self.observed.subscribe();
-        let mut failures = 0;
+        let (mut observed, mut writes) = (self.observed.subscribe(), self.writes.subscribe());
         loop {
-            changed.mark_unchanged();
-            let next = Box::pin(self.reconcile()).await;
-            failures = if next == Requeue::Backoff { failures + 1 } else { 0 };
-            self.wait(next, failures, &mut changed).await;
+            observed.mark_unchanged();
+            writes.mark_unchanged();
+            Box::pin(self.reconcile()).await;
+            sleep(MIN_ROUND_INTERVAL.min(self.timers.poll)).await;
+            let changed = async {
+                tokio::select! { _ = observed.changed() => {}, _ = writes.changed() => {} }
+            };
+            let _either_way = timeout(jitter(self.timers.poll), changed).await;
         }
     }
 
-    async fn wait(&self, next: Requeue, failures: u32, changed: &mut Receiver<Observed>) {
-        match next {
-            Requeue::OnChange => {
-                // A configuration that changes all the time must not keep this loop busy.
-                sleep(MIN_ROUND_INTERVAL).await;
-                let _either_way = timeout(jitter(self.timers.poll), changed.changed()).await;
-            }
-            Requeue::After(time) => sleep(time.min(self.timers.poll)).await,
-            Requeue::Backoff => {
-                let pause = self.timers.poll * 2_u32.saturating_pow(failures.saturating_sub(1).min(4));
-                sleep(jitter(pause.min(MAX_BACKOFF))).await;
+    async fn reconcile(&mut self) {
+        let writes = *self.writes.borrow();
+        let secret = self.secrets.get_opt(&self.builtin.secret).await;
+        if let Some(secret) = self.failures.log("read the CA Secret", secret) {
+            if writes {
+                self.write_secret(secret).await;
+            } else {
+                self.read_secret(secret);
             }
         }
-    }
-
-    async fn reconcile(&mut self) -> Requeue {
-        self.renew_leaf();
-        let done = self.reconcile_secret().await;
-        // The Secret may hold another CA now.
-        self.renew_leaf();
-        let next = self.reconcile_configs().await;
+        self.present();
+        if writes {
+            self.write_configs().await;
+        }
         self.publish_status();
-        if done { next } else { Requeue::Backoff }
     }
 
-    /// Signs a leaf when one is due, without a request to the apiserver.
-    fn renew_leaf(&mut self) {
-        let observed = self.observed.borrow().clone();
-        let Some(ca_state) = &self.ca_state else { return };
-        // Before the first leaf, the CA that callers trust must be known.
-        if self.leaf.is_none() && !observed.is_known() {
-            return;
-        }
-        let (now, policy) = (self.clock.unix_now(), &self.builtin.policy);
-        let trusted = observed.trusted_cas(Instant::now());
-        let propagation = self.timers.propagation;
-        let Some(ca) = choose_signer(ca_state, self.leaf.as_ref(), &trusted, propagation, now, policy) else {
+    /// Makes the Secret hold what is planned.
+    async fn write_secret(&mut self, secret: Option<Secret>) {
+        let next = self.known.as_ref().and_then(|known| known.next.as_ref());
+        let is_trusted = next.is_some_and(|next| all_trust(&self.observed.borrow(), &next.cert));
+        let since = is_trusted.then(|| *self.next_trusted.get_or_insert_with(Instant::now));
+        self.next_trusted = since;
+        let next_is_trusted = since.is_some_and(|since| since.elapsed() >= self.timers.propagation);
+        let empty = Data::default();
+        let stored = secret.as_ref().map(|secret| secret.data.as_ref().unwrap_or(&empty));
+        let planned =
+            plan(stored, self.known.as_ref(), next_is_trusted, self.clock.unix_now(), &self.builtin);
+        let Some((set, step)) = self.failures.log("make a certificate", planned) else {
+            self.metrics.count_rotation(CertKind::Leaf, false);
             return;
         };
-        let signed = ca.sign(&self.builtin.names, now, policy);
-        let signed = signed
-            .map_err(tls::Error::Make)
-            .and_then(|leaf| CertKeyPair::new(leaf.chain, leaf.key).map(|pair| (leaf.current, pair)));
-        self.metrics.count_rotation(CertKind::Leaf, signed.is_ok());
-        match signed {
-            Ok((leaf, pair)) => {
-                tracing::info!(not_after = date(leaf.not_after), "a new certificate is in use");
-                self.serving_cert.install(pair);
-                self.leaf = Some(leaf);
-                self.failures.succeeded(SIGN_LEAF);
+        if let Some(step) = step {
+            let written = self.put_secret(secret, &set).await;
+            if step.is_new_ca() {
+                self.metrics.count_rotation(CertKind::Ca, written.is_ok());
             }
-            Err(error) => self.failures.failed(SIGN_LEAF, error.to_string()),
+            if self.failures.log("write the CA Secret", written).is_none() {
+                return;
+            }
+            if step.is_unexpected() {
+                tracing::warn!(wrote = %step, "wrote to the CA Secret");
+            } else {
+                tracing::info!(wrote = %step, "wrote to the CA Secret");
+            }
+            self.next_trusted = None;
         }
+        self.known = Some(set);
     }
 
-    /// Makes the Secret hold the planned state. Returns whether it holds that now.
-    async fn reconcile_secret(&mut self) -> bool {
-        for _ in 0..MAX_SECRET_WRITES {
-            let secret = match self.secret.get().await {
-                Ok(secret) => secret,
-                Err(error) => {
-                    self.failures.failed(READ_SECRET, explained(&error));
-                    return false;
-                }
-            };
-            self.failures.succeeded(READ_SECRET);
-            let plan = match self.plan_secret(secret.as_ref()) {
-                Ok(plan) => plan,
-                Err(error) => {
-                    self.failures.failed(MAKE_CA, error.to_string());
-                    return false;
-                }
-            };
-            let done = match plan.reason {
-                None => {
-                    self.ca_state = Some(plan.state);
-                    Some(true)
-                }
-                Some(reason) if self.is_too_soon(reason) => return self.use_fallback(plan),
-                Some(reason) => self.write_secret(secret, plan, reason).await,
-            };
-            if let Some(done) = done {
-                return done;
-            }
-        }
-        false
-    }
-
-    fn plan_secret(&self, secret: Option<&Secret>) -> Result<SecretPlan, rcgen::Error> {
-        let leaf_signer = self.leaf.as_ref().map(|leaf| &leaf.signer);
-        let (now, policy) = (self.clock.unix_now(), &self.builtin.policy);
-        let data = secret.map(|secret| secret.data.clone().unwrap_or_default());
-        plan_secret(data.as_ref(), self.ca_state.as_ref(), leaf_signer, now, policy)
-    }
-
-    /// Whether the last write of this kind was too recent: replicas whose clocks differ, or a Secret that another tool
-    /// keeps emptying, must not cause a new CA in every round.
-    fn is_too_soon(&self, reason: WriteReason) -> bool {
-        let last = self.last_ca.filter(|_| reason.is_new_ca() || reason.is_contested());
-        let min_interval = (self.builtin.policy.ca / 100).clamp(MIN_CA_INTERVAL.0, MIN_CA_INTERVAL.1);
-        last.is_some_and(|last| last.elapsed() < min_interval)
-    }
-
-    /// Writes the Secret. Returns whether it holds the plan now; `None` when another client was faster.
-    async fn write_secret(
-        &mut self,
-        secret: Option<Secret>,
-        plan: SecretPlan,
-        reason: WriteReason,
-    ) -> Option<bool> {
-        match self.secret.write(secret, &plan.state).await {
-            Ok(true) => {
-                self.failures.succeeded(WRITE_SECRET);
-                self.record_write(reason);
-                self.ca_state = Some(plan.state);
-                Some(true)
-            }
-            Ok(false) => {
-                // Another replica was faster, and has most likely written the same.
-                sleep(random_up_to(REPAIR_JITTER / 8)).await;
-                None
-            }
-            Err(error) => {
-                self.failures.failed(WRITE_SECRET, explained(&error));
-                if reason.is_new_ca() {
-                    self.metrics.count_rotation(CertKind::Ca, false);
-                }
-                Some(self.use_fallback(plan))
-            }
-        }
-    }
-
-    /// Uses the stored state when the plan could not be written. If the stored CA cannot be used, uses the plan, unless it
-    /// has a new CA: no other replica would know it. Returns `false`: the Secret does not hold the plan.
-    fn use_fallback(&mut self, plan: SecretPlan) -> bool {
-        let is_new = plan.reason.is_some_and(WriteReason::is_new_ca);
-        let usable = plan.fallback.or_else(|| (!is_new).then_some(plan.state));
-        if usable.is_some() {
-            self.ca_state = usable;
-        }
-        false
-    }
-
-    /// Logs and counts a write of the Secret, and remembers its time.
-    fn record_write(&mut self, reason: WriteReason) {
-        if reason.is_unexpected() {
-            tracing::warn!(wrote = %reason, "wrote to the CA Secret");
+    async fn put_secret(&self, read: Option<Secret>, set: &CertSet) -> Result<(), kube::Error> {
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let exists = read.is_some();
+        let mut secret = read.unwrap_or_else(|| self.empty_secret());
+        set.write(secret.data.get_or_insert_default());
+        // The apiserver compares the resourceVersion of a replacement, and refuses to create an existing object.
+        let written = if exists {
+            self.secrets.replace(&self.builtin.secret, &params, &secret).await
         } else {
-            tracing::info!(wrote = %reason, "wrote to the CA Secret");
+            self.secrets.create(&params, &secret).await
+        };
+        written.map(drop)
+    }
+
+    fn empty_secret(&self) -> Secret {
+        let labels = [("app.kubernetes.io/name".to_owned(), "memgate".to_owned())];
+        Secret {
+            metadata: ObjectMeta {
+                name: Some(self.builtin.secret.clone()),
+                labels: Some(labels.into()),
+                ..ObjectMeta::default()
+            },
+            type_: Some("Opaque".to_owned()),
+            ..Secret::default()
         }
-        if reason.is_new_ca() || reason.is_contested() {
-            self.last_ca = Some(Instant::now());
+    }
+
+    /// Takes over what the writer has written.
+    fn read_secret(&mut self, secret: Option<Secret>) {
+        let now = self.clock.unix_now();
+        let data = secret.and_then(|secret| secret.data);
+        let set = data.and_then(|data| CertSet::read(&data, now));
+        let holder = format!("the holder of the Lease {} ", self.builtin.secret);
+        let used = match &set {
+            None => Err(holder + "has not made a CA that can be used"),
+            Some(set) if self.overdue(set, now) => Err(holder + "has not renewed what was due an hour ago"),
+            Some(_) => Ok(()),
+        };
+        self.failures.log("find current certificates in the CA Secret", used);
+        self.known = set.or_else(|| self.known.take());
+    }
+
+    fn overdue(&self, CertSet { ca, leaf, .. }: &CertSet, now: i64) -> bool {
+        let leaf = leaf.as_ref().map(|leaf| (leaf.not_before, leaf.not_after));
+        let dates = leaf.into_iter().chain([(ca.cert.not_before, ca.cert.not_after)]);
+        let mut due = dates.map(|(from, to)| due_at(from, to, &self.builtin.policy));
+        due.any(|due| now > due.saturating_add(OVERDUE))
+    }
+
+    /// Presents the certificate of the Secret, if callers trust it; the first one, or one in place of an expired one, also
+    /// before that.
+    fn present(&mut self) {
+        let Some(CertSet { ca, leaf: Some(leaf), .. }) = &self.known else { return };
+        let now = self.clock.unix_now();
+        let current = self.presented.as_ref().map(|(current, _)| current);
+        let is_needed = current.is_none_or(|current| now >= current.not_after);
+        let is_trusted = is_needed || all_trust(&self.observed.borrow(), &ca.cert);
+        if current == Some(leaf) || !is_trusted || !ca.is_issuer(leaf, &self.builtin.names, now) {
+            return;
         }
-        if reason.is_new_ca() {
-            self.metrics.count_rotation(CertKind::Ca, true);
+        let pair = CertKeyPair::from_pem(leaf.cert_pem.as_bytes(), leaf.key_pem.as_bytes());
+        self.metrics.count_rotation(CertKind::Leaf, pair.is_ok());
+        if let Some(pair) = self.failures.log("use the certificate", pair) {
+            tracing::info!(not_after = date(leaf.not_after), "a new certificate is in use");
+            self.serving_cert.install(pair);
+            self.presented = Some((leaf.clone(), ca.cert.clone()));
         }
     }
 
     /// Writes the bundle into the configurations whose entries differ.
-    async fn reconcile_configs(&mut self) -> Requeue {
-        let observed = self.observed.borrow().clone();
-        let Some(ca_state) = &self.ca_state else { return Requeue::OnChange };
-        let is_drifted = |config: &&LiveConfig| {
-            observed.of(config.kind).config().is_some_and(|found| !found.has_bundle(&ca_state.bundle))
-        };
-        let drifted: Vec<_> = self.configs.iter().filter(is_drifted).cloned().collect();
-        if drifted.is_empty() {
-            return Requeue::OnChange;
-        }
-        if let Some(wait) = self.write_delay() {
-            return Requeue::After(wait);
-        }
-        // Another replica may have repaired them meanwhile, or have written a newer bundle into the Secret.
-        sleep(random_up_to(REPAIR_JITTER)).await;
-        self.reconcile_secret().await;
-        if let Some(wait) = self.write_delay() {
-            return Requeue::After(wait);
-        }
-        let mut next = Requeue::OnChange;
-        for config in &drifted {
-            if !self.write_config(config).await {
-                next = Requeue::Backoff;
+    async fn write_configs(&mut self) {
+        let Some(CertSet { bundle, .. }) = &self.known else { return };
+        for config in &self.configs {
+            let name = config_name(config.kind);
+            let Some(written) = config.write(bundle).await else { continue };
+            self.metrics.count_cabundle_write(config.kind, written.is_ok());
+            let step = format!("write caBundle into the {name} webhook configuration");
+            if self.failures.log(&step, written).is_some() {
+                tracing::info!(configuration = name, "wrote caBundle");
             }
         }
-        self.last_config_write = Some(Instant::now());
-        next
-    }
-
-    /// How long to wait before configurations may be written again.
-    fn write_delay(&self) -> Option<Duration> {
-        let left = MIN_CONFIG_WRITE_INTERVAL.saturating_sub(self.last_config_write?.elapsed());
-        Some(left).filter(|left| !left.is_zero())
-    }
-
-    /// Reads one configuration, and writes the bundle into it. Returns whether it has it now.
-    async fn write_config(&mut self, live: &LiveConfig) -> bool {
-        let step = format!("write caBundle into the {} webhook configuration", config_name(live.kind));
-        let status = match live.observe().await {
-            Ok(status) => status,
-            Err(error) => {
-                self.failures.failed(&step, explained(&error));
-                return false;
-            }
-        };
-        let Some(CaState { bundle, .. }) = &self.ca_state else { return false };
-        let Some(config) = status.config().filter(|config| !config.has_bundle(bundle)) else {
-            return true;
-        };
-        let done = live.write(config, bundle).await;
-        self.metrics.count_cabundle_write(live.kind, done.is_ok());
-        match &done {
-            Ok(()) => {
-                tracing::info!(configuration = config_name(live.kind), "wrote caBundle");
-                self.failures.succeeded(&step);
-            }
-            Err(error) => self.failures.failed(&step, explained(error)),
-        }
-        done.is_ok()
     }
 
     /// Updates the metrics, and whether the server is ready.
     fn publish_status(&mut self) {
-        if let Some(ca_state) = &self.ca_state {
-            let (ca, policy) = (&ca_state.newest.cert, &self.builtin.policy);
-            self.metrics.set_validity(CertKind::Ca, (ca.not_before, ca.not_after));
-            self.metrics.set_renewal(CertKind::Ca, due_at(ca.not_before, ca.not_after, policy));
+        if let Some(CertSet { ca: Ca { cert, .. }, .. }) = &self.known {
+            let dates = (cert.not_before, cert.not_after);
+            self.metrics.set_validity(CertKind::Ca, dates);
+            self.metrics.set_renewal(CertKind::Ca, due_at(dates.0, dates.1, &self.builtin.policy));
         }
-        let observed = self.observed.borrow();
-        let trusts = self.leaf.as_ref().is_some_and(|leaf| observed.trusts(&leaf.signer));
+        let presented = self.presented.as_ref();
         // Once seen, trust counts for good: all replicas share the configurations, so if lost trust made a replica
-        // unready, none would be left. If a configuration may not be read, trust is assumed for as long as that lasts.
-        self.trusted |= trusts && !observed.is_forbidden();
-        self.serving_cert.set_trusted(self.trusted || trusts);
+        // unready, none would be left.
+        self.trusted |= presented.is_some_and(|(_, ca)| all_trust(&self.observed.borrow(), ca));
+        self.serving_cert.set_trusted(self.trusted);
     }
 }
 

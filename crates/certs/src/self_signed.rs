@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use crate::CertPolicy;
-use crate::ca::{Ca, Leaf, key_pem};
-use crate::ca_bundle::certificate_pem;
+use crate::ca::Ca;
 use crate::clock::Clock;
 
 /// A year: longer than a development server runs.
@@ -26,22 +25,16 @@ pub struct SelfSigned {
 ///
 /// # Errors
 /// When a name is invalid, or the system has no randomness.
-pub fn generate_pem(names: &[String], clock: &Clock) -> Result<SelfSigned, rcgen::Error> {
-    let (ca, leaf) = generate(names, clock.unix_now())?;
+pub fn generate(names: &[String], clock: &Clock) -> Result<SelfSigned, rcgen::Error> {
+    let policy = CertPolicy { ca: VALIDITY, leaf: VALIDITY, ..CertPolicy::default() };
+    let ca = Ca::generate(clock.unix_now(), &policy)?;
+    let leaf = ca.sign(names, clock.unix_now(), &policy)?;
     Ok(SelfSigned {
         ca: ca.certificate_pem(),
-        ca_key: ca.key_pem.clone(),
-        leaf: leaf.chain.iter().map(|certificate| certificate_pem(certificate)).collect(),
-        leaf_key: key_pem(&leaf.key),
+        ca_key: ca.key_pem,
+        leaf: leaf.cert_pem,
+        leaf_key: leaf.key_pem,
     })
-}
-
-/// The same, not as PEM.
-pub(crate) fn generate(names: &[String], now: i64) -> Result<(Ca, Leaf), rcgen::Error> {
-    let policy = CertPolicy { ca: VALIDITY, leaf: VALIDITY, ..CertPolicy::default() };
-    let ca = Ca::generate(now, &policy)?;
-    let leaf = ca.sign(names, now, &policy)?;
-    Ok((ca, leaf))
 }
 
 #[cfg(test)]
@@ -51,11 +44,10 @@ mod tests {
     #[test]
     fn expires_after_a_year_and_fits_together() {
         let clock = Clock::default();
-        let pair = generate_pem(&["a.example".to_owned()], &clock).expect("a pair");
+        let pair = generate(&["a.example".to_owned()], &clock).expect("a pair");
         let ca = Ca::parse(pair.ca.as_bytes(), pair.ca_key.as_bytes()).expect("a CA");
         for text in [&pair.ca, &pair.leaf] {
-            let parsed = crate::ca_bundle::parse(text.as_bytes());
-            let left = parsed.certs[0].not_after - clock.unix_now();
+            let left = crate::ca_bundle::parse(text.as_bytes())[0].not_after - clock.unix_now();
             assert!((364 * 86400..=365 * 86400).contains(&left), "{left} s");
         }
         assert!(ca.cert.is_valid(clock.unix_now()));

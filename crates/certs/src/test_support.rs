@@ -1,5 +1,5 @@
-//! An apiserver for unit tests, with one Secret and two webhook configurations. It compares resourceVersions, patches, and
-//! watches, and fails when a test wants it to.
+//! An apiserver for unit tests, with one Secret, two webhook configurations and a Lease. It compares resourceVersions,
+//! patches, and fails when a test wants it to.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -10,7 +10,8 @@ use axum::http::{Method, Request, Response};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http_body_util::BodyExt as _;
-use json_patch::Patch;
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimePrinter;
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -29,8 +30,8 @@ struct Inner {
     writes: BTreeMap<String, usize>,
     /// The refused requests, by the beginning of `METHOD path`, each with its HTTP status.
     refused: Vec<(String, u16)>,
-    /// How many watches there were, and whether they end at once.
-    watches: (usize, bool),
+    /// The date of all answers.
+    date: Option<String>,
 }
 
 /// The path of the Secret.
@@ -107,14 +108,9 @@ impl StubCluster {
         }
     }
 
-    /// From now on watches end as soon as they have begun.
-    pub(crate) fn end_watches(&self) {
-        self.inner().watches.1 = true;
-    }
-
-    /// How many watches there were.
-    pub(crate) fn watches(&self) -> usize {
-        self.inner().watches.0
+    /// Sets the date of all answers.
+    pub(crate) fn set_date(&self, date: Timestamp) {
+        self.inner().date = DateTimePrinter::new().timestamp_to_rfc9110_string(&date).ok();
     }
 
     /// The certificates that an entry of a configuration trusts.
@@ -129,7 +125,7 @@ impl StubCluster {
         };
         let (first, second) = (bundle(first), bundle(second));
         assert_eq!(first, second);
-        first.certs
+        first
     }
 
     /// A client of it.
@@ -144,15 +140,15 @@ impl StubCluster {
                 tokio::task::yield_now().await;
                 let query = head.uri.query().unwrap_or_default();
                 if query.contains("watch=") {
-                    if cluster.inner().watch() {
-                        return Ok(Response::new(Body::empty()));
-                    }
                     let never = futures::stream::pending::<Result<Bytes, Infallible>>();
                     return Ok::<_, String>(Response::new(Body::from_stream(never)));
                 }
                 let (status, object) = cluster.inner().answer(&head.method, head.uri.path(), &body);
-                let response = Response::builder().status(status).body(Body::from(object.to_string()));
-                Ok(response.expect("a response"))
+                let mut response = Response::builder().status(status);
+                if let Some(date) = &cluster.inner().date {
+                    response = response.header("date", date);
+                }
+                Ok(response.body(Body::from(object.to_string())).expect("a response"))
             }
         });
         Client::new(service, "default")
@@ -160,12 +156,6 @@ impl StubCluster {
 }
 
 impl Inner {
-    /// Counts a watch; whether it ends at once.
-    fn watch(&mut self) -> bool {
-        self.watches.0 += 1;
-        self.watches.1
-    }
-
     fn put(&mut self, path: &str, mut object: Value) -> Value {
         self.version += 1;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
@@ -182,6 +172,11 @@ impl Inner {
         let sent = || serde_json::from_slice::<Value>(body).expect("JSON");
         match (method, found) {
             (&Method::GET, Some(object)) => (200, object),
+            (&Method::GET, None) if path.ends_with("configurations") => {
+                let items = self.objects.iter().filter(|(other, _)| other.starts_with(path));
+                let items: Vec<_> = items.map(|(_, object)| object).collect();
+                (200, json!({"metadata": {"resourceVersion": self.version.to_string()}, "items": items}))
+            }
             (&Method::POST, _) => self.create(path, sent()),
             (&Method::PUT, Some(object)) => {
                 let sent = sent();
@@ -191,10 +186,14 @@ impl Inner {
                 (200, self.write(path, sent))
             }
             (&Method::PATCH, Some(mut object)) => {
-                let operations: Patch = serde_json::from_slice(body).expect("a JSON patch");
-                match json_patch::patch(&mut object, &operations) {
-                    Ok(()) => (200, self.write(path, object)),
-                    Err(_) => failure(422),
+                let sent = sent();
+                let version = &sent["metadata"]["resourceVersion"];
+                if !version.is_null() && *version != object["metadata"]["resourceVersion"] {
+                    return failure(409);
+                }
+                match merge(&mut object, &sent) {
+                    Some(()) => (200, self.write(path, object)),
+                    None => failure(422),
                 }
             }
             _ => failure(404),
@@ -210,6 +209,19 @@ impl Inner {
         *self.writes.entry(path.to_owned()).or_default() += 1;
         self.put(path, object)
     }
+}
+
+/// As a strategic merge patch does: entries by their names. A new entry is invalid, since only its bundle is sent.
+fn merge(object: &mut Value, sent: &Value) -> Option<()> {
+    for webhook in sent["webhooks"].as_array().into_iter().flatten() {
+        let mut entries = object["webhooks"].as_array_mut()?.iter_mut();
+        let entry = entries.find(|entry| entry["name"] == webhook["name"])?;
+        entry["clientConfig"]["caBundle"] = webhook["clientConfig"]["caBundle"].clone();
+    }
+    for (key, value) in sent["spec"].as_object().into_iter().flatten() {
+        object["spec"][key] = value.clone();
+    }
+    Some(())
 }
 
 fn failure(status: u16) -> (u16, Value) {

@@ -1,10 +1,10 @@
 //! The serving certificate and the TLS configuration.
 //!
-//! TLS 1.2 and 1.3, HTTP/1.1 only, and one certificate for every server name. It can be replaced at any time;
-//! a handshake uses the current one. Sessions are not resumed: an apiserver keeps its connections and does not ask for
-//! resumption, and without it the client certificate of each connection is verified.
+//! TLS 1.2 and 1.3, HTTP/1.1 only, and one certificate for every server name. It can be replaced at any time, and so
+//! can the CAs of callers; a handshake uses the current ones. Sessions are not resumed: an apiserver keeps its
+//! connections and does not ask for resumption, and without it the client certificate of each connection is verified.
 
-mod client_verifier;
+mod client_ca;
 mod watched_files;
 
 use std::io;
@@ -13,20 +13,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
-use rustls::ServerConfig;
+use arc_swap::{ArcSwap, ArcSwapOption};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
-use rustls::sign::CertifiedKey;
+use rustls::server::NoServerSessionStorage;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::version::{TLS12, TLS13};
+use rustls::{ServerConfig, ServerConnection};
 use thiserror::Error as ThisError;
-use x509_parser::parse_x509_certificate;
 
+use crate::ca_bundle::CaCert;
 use crate::clock::{Clock, date};
 use crate::library_error::explained;
 use crate::metrics::{CertKind, CertMetrics};
-pub use crate::tls::client_verifier::ClientAuth;
-use crate::tls::client_verifier::ClientVerifier;
-use crate::tls::watched_files::{WatchedFiles, pair};
+pub use crate::tls::client_ca::ClientAuth;
+use crate::tls::client_ca::{ClientCa, has_any_name};
+use crate::tls::watched_files::WatchedFiles;
 use crate::{Builtin, provider, self_signed};
 
 /// For how long a certificate must still be valid for the server to be ready, in seconds: callers should use
@@ -55,7 +58,7 @@ pub enum CertSource {
     Builtin(Builtin),
 }
 
-/// Why the certificate cannot be used.
+/// Why a certificate cannot be used.
 #[derive(Debug, ThisError)]
 pub enum Error {
     /// A file cannot be read.
@@ -67,30 +70,24 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// A file is too long to be what it should be.
-    #[error("{path} is larger than any certificate or key")]
-    TooLong {
-        /// The file.
-        path: PathBuf,
+    /// Files cannot be used.
+    #[error("{files} cannot be used")]
+    Unusable {
+        /// Their paths.
+        files: String,
+        /// Why.
+        #[source]
+        source: Box<Self>,
     },
-    /// A file holds no certificate.
-    #[error("found no PEM certificate in {path}")]
-    NoCertificate {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A file holds no private key.
-    #[error("found no PEM private key in {path}")]
-    NoKey {
-        /// The file.
-        path: PathBuf,
-    },
+    /// A text holds no certificate, or a damaged one.
+    #[error("found no PEM certificate")]
+    NoCertificate,
+    /// A text holds no private key.
+    #[error("found no PEM private key")]
+    NoKey,
     /// The two do not belong together, or the key is of a kind that is not supported.
     #[error("certificate and key cannot be used together")]
     Pair(#[source] rustls::Error),
-    /// The certificate cannot be read.
-    #[error("the certificate is not an X.509 certificate")]
-    Parse(#[source] x509_parser::nom::Err<x509_parser::error::X509Error>),
     /// The certificate can no longer be used.
     #[error("the certificate has expired")]
     Expired,
@@ -115,17 +112,16 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// The TLS library does not support the versions that are promised.
-    #[error("failed to set up TLS")]
-    Versions(#[source] rustls::Error),
 }
 
-/// The current certificate, and where the next one comes from.
-#[derive(Debug)]
+/// The current certificate and the CAs of callers, and where the next ones come from.
 pub struct ServingCert {
+    provider: Arc<CryptoProvider>,
     current: ArcSwapOption<CertKeyPair>,
     files: Option<WatchedFiles<2>>,
-    client_verifier: Option<ClientVerifier>,
+    client_ca: Option<ArcSwap<ClientCa>>,
+    client_ca_file: Option<WatchedFiles<1>>,
+    client_names: Vec<String>,
     clock: Clock,
     /// Whether the webhook configurations trust it; always so unless memgate manages them.
     trusted: AtomicBool,
@@ -147,55 +143,68 @@ impl ServingCert {
     /// # Errors
     /// When a file cannot be read or written, or what it holds cannot be used.
     pub fn load(source: &CertSource, client_auth: Option<&ClientAuth>, clock: &Clock) -> Result<Self, Error> {
-        let mut files = None;
-        let current = match source {
+        let (mut files, mut current) = (None, None);
+        match source {
             CertSource::Files { cert, key } => {
-                let read = files.insert(WatchedFiles::new([cert, key])).read_if_changed(pair);
-                Some(read.unwrap_or_else(|| Err(Error::NoCertificate { path: cert.clone() }))?)
+                current = Some(files.insert(WatchedFiles::new([cert, key])).read(pair)?);
             }
             CertSource::SelfSigned { names, ca } => {
                 let local = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
                 let names: Vec<_> = local.into_iter().chain(names.iter().cloned()).collect();
-                let (issuer, leaf) = self_signed::generate(&names, clock.unix_now()).map_err(Error::Make)?;
-                std::fs::write(ca, issuer.certificate_pem())
-                    .map_err(|source| Error::Write { path: ca.clone(), source })?;
-                Some(CertKeyPair::new(leaf.chain, leaf.key)?)
+                let made = self_signed::generate(&names, clock).map_err(Error::Make)?;
+                std::fs::write(ca, made.ca).map_err(|source| Error::Write { path: ca.clone(), source })?;
+                current = Some(CertKeyPair::from_pem(made.leaf.as_bytes(), made.leaf_key.as_bytes())?);
             }
-            CertSource::Builtin(_) => None,
-        };
+            CertSource::Builtin(_) => {}
+        }
+        let mut client_ca_file = client_auth.map(|auth| WatchedFiles::new([&auth.ca]));
+        let client_ca = client_ca_file.as_mut().map(|file| file.read(client_ca::parse)).transpose()?;
         Ok(Self {
-            trusted: AtomicBool::new(!matches!(source, CertSource::Builtin(_))),
+            provider: Arc::new(provider()),
             current: ArcSwapOption::from_pointee(current),
             files,
-            client_verifier: client_auth.map(ClientVerifier::load).transpose()?,
+            client_ca: client_ca.map(ArcSwap::from_pointee),
+            client_ca_file,
+            client_names: client_auth.map(|auth| auth.names.clone()).unwrap_or_default(),
             clock: clock.clone(),
+            trusted: AtomicBool::new(!matches!(source, CertSource::Builtin(_))),
         })
     }
 
     /// Reloads changed files; never ends.
     pub async fn reload_files(self: Arc<Self>, period: Duration, metrics: Arc<CertMetrics>) {
-        let (mut files, mut verifier) = (self.files.clone(), self.client_verifier.clone());
-        if files.is_none() && verifier.is_none() {
-            return std::future::pending().await;
-        }
+        let (mut files, mut client_ca_file) = (self.files.clone(), self.client_ca_file.clone());
         let mut pending = None;
         loop {
             tokio::time::sleep(period).await;
             // Files of a volume may hang for as long as its server does.
             let reading = tokio::task::spawn_blocking(move || {
-                let pair = files.as_mut().and_then(|files| files.read_if_changed(pair));
-                let roots = verifier.as_mut().and_then(ClientVerifier::read_if_changed);
-                (files, pair, verifier, roots)
+                let read = files.as_mut().and_then(|files| files.read_if_changed(pair));
+                let client_ca =
+                    client_ca_file.as_mut().and_then(|file| file.read_if_changed(client_ca::parse));
+                (files, read, client_ca_file, client_ca)
             });
             let Ok(read) = reading.await else { return };
-            let (pair, roots);
-            (files, pair, verifier, roots) = read;
-            let is_valid_now = |pair: &mut CertKeyPair| pair.check_dates(self.clock.unix_now()).is_ok();
-            if let Some(read) = pair.or_else(|| pending.take_if(is_valid_now).map(Ok)) {
-                metrics.count_rotation(CertKind::Leaf, self.replace(read, &mut pending));
+            let (new_pair, new_client_ca);
+            (files, new_pair, client_ca_file, new_client_ca) = read;
+            let now = self.clock.unix_now();
+            // A pair that was refused for its dates: the clock was wrong, or its time has come.
+            let due = pending.take_if(|pair: &mut CertKeyPair| pair.check_dates(now).is_ok());
+            if let Some(read) = new_pair.or(due.map(Ok)) {
+                pending = None;
+                let usable = read.and_then(|pair| match pair.check_dates(now) {
+                    Ok(()) => Ok(pair),
+                    Err(error) => {
+                        pending = Some(pair);
+                        Err(error)
+                    }
+                });
+                let usable = usable.map(|pair| (pair.not_after, self.install(pair)).0);
+                metrics.count_rotation(CertKind::Leaf, replaced("certificate", usable));
             }
-            if let Some(usable) = roots {
-                metrics.count_rotation(CertKind::ClientCa, usable);
+            if let (Some(read), Some(current)) = (new_client_ca, &self.client_ca) {
+                let usable = read.map(|ca| (ca.not_after, current.store(Arc::new(ca))).0);
+                metrics.count_rotation(CertKind::ClientCa, replaced("client CA", usable));
             }
         }
     }
@@ -210,95 +219,88 @@ impl ServingCert {
         self.trusted.store(trusted, Ordering::Release);
     }
 
-    /// When the current certificate expires, in seconds since 1970.
+    /// From when until when the current certificate is valid, in seconds since 1970.
     pub fn validity(&self) -> Option<(i64, i64)> {
         self.current.load().as_ref().map(|pair| (pair.not_before, pair.not_after))
     }
 
     /// From when until when the first of the CAs of callers to expire is valid, in seconds since 1970.
     pub fn client_ca_validity(&self) -> Option<(i64, i64)> {
-        self.client_verifier.as_ref().map(ClientVerifier::validity)
+        self.client_ca.as_ref().map(|ca| ca.load()).map(|ca| (ca.not_before, ca.not_after))
     }
 
     /// Why callers should not be sent here; `None` when ready.
     pub fn not_ready_reason(&self) -> Option<&'static str> {
-        let current = self.current.load();
-        let Some(pair) = current.as_ref() else { return Some("there is no certificate yet") };
+        let Some((not_before, not_after)) = self.validity() else {
+            return Some("there is no certificate yet");
+        };
         let now = self.clock.unix_now();
-        if pair.not_before > now {
+        if not_before > now {
             return Some("the certificate is not valid yet");
         }
-        let margin = MIN_REMAINING_SECONDS.min(pair.not_after.saturating_sub(pair.not_before) / 10);
-        if pair.not_after < now.saturating_add(margin) {
+        let margin = MIN_REMAINING_SECONDS.min(not_after.saturating_sub(not_before) / 10);
+        if not_after < now.saturating_add(margin) {
             return Some("the certificate is about to expire, or has expired");
         }
         let trusted = self.trusted.load(Ordering::Acquire);
         (!trusted).then_some("the webhook configurations do not trust the certificate yet")
     }
 
-    /// The configuration of handshakes, which use the current certificate.
-    ///
-    /// # Errors
-    /// When the library does not support the versions of TLS.
-    pub fn server_config(self: Arc<Self>) -> Result<ServerConfig, Error> {
-        let builder = ServerConfig::builder_with_details(provider().into(), Arc::new(self.clock.clone()))
-            .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
-            .map_err(Error::Versions)?;
-        let builder = match &self.client_verifier {
-            Some(verifier) => builder.with_client_cert_verifier(Arc::new(verifier.clone())),
+    /// The configuration of a handshake; `None` while there is no certificate.
+    pub fn server_config(&self) -> Option<ServerConfig> {
+        let pair = self.current.load_full()?;
+        let builder =
+            ServerConfig::builder_with_details(Arc::clone(&self.provider), Arc::new(self.clock.clone()));
+        let builder = builder.with_protocol_versions(&[&TLS13, &TLS12]).ok()?;
+        let builder = match &self.client_ca {
+            Some(ca) => builder.with_client_cert_verifier(Arc::clone(&ca.load().verifier)),
             None => builder.with_no_client_auth(),
         };
-        let mut config = builder.with_cert_resolver(self);
+        let key = SingleCertAndKey::from(Arc::clone(&pair.key));
+        let mut config = builder.with_cert_resolver(Arc::new(key));
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
-        Ok(config)
+        Some(config)
     }
 
-    /// Uses a certificate if it is valid; whether it is. An invalid one changes nothing; one that is only not
-    /// valid now is kept in `pending`, since the clock may be wrong, or it becomes valid later.
-    fn replace(&self, read: Result<CertKeyPair, Error>, pending: &mut Option<CertKeyPair>) -> bool {
-        *pending = None;
-        let checked = read.and_then(|pair| match pair.check_dates(self.clock.unix_now()) {
-            Ok(()) => Ok(pair),
-            Err(error) => {
-                *pending = Some(pair);
-                Err(error)
-            }
-        });
-        match checked {
-            Ok(pair) => {
-                tracing::info!(not_after = date(pair.not_after), "a new certificate is in use");
-                self.install(pair);
-                true
-            }
-            Err(error) => {
-                let error = explained(&error);
-                tracing::warn!(error, "the new certificate cannot be used; the old one stays");
-                false
-            }
-        }
+    /// Whether a caller with this certificate, which a CA of callers has signed, is answered.
+    pub fn accepts(&self, caller: &ServerConnection) -> bool {
+        let names = &self.client_names;
+        let certificate = caller.peer_certificates().and_then(<[_]>::first);
+        names.is_empty() || certificate.is_some_and(|cert| has_any_name(cert, names))
     }
 }
 
-impl ResolvesServerCert for ServingCert {
-    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        self.current.load().as_ref().map(|pair| Arc::clone(&pair.key))
+/// Logs that a file was replaced by one that is valid until a time, or why it cannot be used; whether it can.
+fn replaced(what: &str, usable: Result<i64, Error>) -> bool {
+    match &usable {
+        Ok(not_after) => tracing::info!(not_after = date(*not_after), "a new {what} is in use"),
+        Err(error) => {
+            let error = explained(error);
+            tracing::warn!(error, "the new {what} cannot be used; the old one stays");
+        }
     }
+    usable.is_ok()
+}
+
+fn pair([cert, key]: [&[u8]; 2]) -> Result<CertKeyPair, Error> {
+    CertKeyPair::from_pem(cert, key)
 }
 
 impl CertKeyPair {
-    /// A certificate chain and its key, which must belong together.
+    /// Parses a certificate chain and its key, which must belong together, both PEM.
     ///
     /// # Errors
     /// When they do not, or cannot be read.
-    pub fn new(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<Self, Error> {
+    pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, Error> {
+        let chain: Vec<_> = CertificateDer::pem_slice_iter(chain)
+            .collect::<Result<_, _>>()
+            .map_err(|_| Error::NoCertificate)?;
+        let dates = chain.first().and_then(CaCert::new).ok_or(Error::NoCertificate)?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| Error::NoKey)?;
         let key = CertifiedKey::from_der(chain, key, &provider()).map_err(Error::Pair)?;
-        let leaf = key.end_entity_cert().map_err(Error::Pair)?;
-        let (_, certificate) = parse_x509_certificate(leaf).map_err(Error::Parse)?;
-        let validity = certificate.validity();
-        let (not_before, not_after) = (validity.not_before.timestamp(), validity.not_after.timestamp());
-        Ok(Self { key: Arc::new(key), not_before, not_after })
+        Ok(Self { key: Arc::new(key), not_before: dates.not_before, not_after: dates.not_after })
     }
 
     /// Whether it is valid at a time.

@@ -30,7 +30,7 @@ fn events() -> PolicyRule {
 fn configurations(plan: &InstallPlan) -> PolicyRule {
     PolicyRule {
         resource_names: Some(vec![plan.name.clone()]),
-        ..rule("admissionregistration.k8s.io", &CONFIGURATIONS, &["get", "watch", "patch"])
+        ..rule("admissionregistration.k8s.io", &CONFIGURATIONS, &["get", "list", "watch", "patch"])
     }
 }
 

@@ -35,6 +35,7 @@ use crate::metrics::labels::{ResultLabel, ShedCause};
 use crate::options::Timers;
 use crate::shutdown::Drain;
 use memgate_certs::library_error::explained;
+use memgate_certs::tls::ServingCert;
 
 /// How much is read from a closed connection whose peer goes on sending: twice the largest body.
 const MAX_LINGER_BYTES: usize = 16 << 20;
@@ -61,7 +62,7 @@ pub fn routed(routes: Router) -> Service {
 
 /// Accepts TLS.
 pub(super) struct Tls {
-    pub(super) acceptor: TlsAcceptor,
+    pub(super) certificate: Arc<ServingCert>,
     /// A token for each handshake. A handshake takes as much time as several reviews, and a caller can cause it with a
     /// copy of another caller's first message.
     pub(super) handshakes: DefaultDirectRateLimiter,
@@ -147,11 +148,18 @@ async fn shake_hands(tls: &Tls, socket: Socket) -> Result<TlsStream<Socket>, Res
     }
     tls.handshakes.check().map_err(|_| ResultLabel::Rationed)?;
     let limit_buffer = |tls: &mut rustls::ServerConnection| tls.set_buffer_limit(Some(TLS_BUFFER_BYTES));
-    tls.acceptor.accept_with(socket, limit_buffer).await.map_err(|error| {
+    let config = tls.certificate.server_config().ok_or(ResultLabel::Failed)?;
+    let accepted = TlsAcceptor::from(Arc::new(config)).accept_with(socket, limit_buffer).await;
+    let stream = accepted.map_err(|error| {
         tracing::debug!(error = explained(&error), "a TLS handshake failed");
         let refused = is_client_rejected(&error);
         if refused { ResultLabel::ClientRefused } else { ResultLabel::Failed }
-    })
+    })?;
+    if !tls.certificate.accepts(stream.get_ref().1) {
+        tracing::debug!("a caller was refused: its certificate has none of the names of --client-name");
+        return Err(ResultLabel::ClientRefused);
+    }
+    Ok(stream)
 }
 
 /// Whether a handshake failed because the client certificate is missing or not accepted.

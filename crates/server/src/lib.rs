@@ -99,7 +99,6 @@ use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::{JoinError, JoinSet};
-use tokio_rustls::TlsAcceptor;
 
 use crate::audit::Auditor;
 use crate::concurrency_limiter::ConcurrencyLimiter;
@@ -117,6 +116,7 @@ use crate::review::ReviewHandler;
 use crate::router::AppState;
 use crate::shutdown::{Drain, Signals, wait_drained};
 use crate::store::Store;
+use crate::store::idle_timeout::{Pages, with_idle_timeout};
 use crate::store::watch::{ApiGroups, follow, poll_groups};
 use crate::watchdog::Watchdog;
 use memgate_certs::manager::{CertManager, ManagerTimers};
@@ -228,9 +228,12 @@ impl Server {
         let (listener, health_listener) = (bind(options.listen)?, bind(options.health)?);
         // Only after binding: a second server that gets no port must not overwrite the CA of the first one.
         let certificate = Arc::new(ServingCert::load(&options.tls, client_auth, &options.clock)?);
-        let client = match &state {
-            State::Fixed(_) => None,
-            State::Cluster { client, .. } => Some(client.clone()),
+        let (client, state) = match state {
+            State::Fixed(_) => (None, state),
+            State::Cluster { client, settings } => {
+                let client = options.clock.set_by(&client);
+                (Some(client.clone()), State::Cluster { client, settings })
+            }
         };
         let metrics = Arc::new(Metrics::new(outcomes::all()));
         let (app, event_writer) = app_state(&options, state, &metrics);
@@ -449,10 +452,10 @@ fn spawn_with_cluster(
     if let tls::CertSource::Builtin(builtin) = &options.tls {
         let certificate = Arc::clone(&health.certificate);
         let (builtin, metrics) = (builtin.clone(), Arc::clone(&metrics.certs));
-        let (client, clock) = (client.clone(), clock.clone());
-        let &Timers { discovery_interval: watch_pause, ca_poll: poll, propagation, .. } = &**timers;
-        let every = ManagerTimers { watch_pause, poll, propagation };
-        let manager = CertManager::new(builtin, client, clock, every, metrics, certificate);
+        let client = with_idle_timeout(client, timers.watch_idle, &Pages::default(), || ());
+        let &Timers { ca_poll: poll, propagation, .. } = &**timers;
+        let every = ManagerTimers { poll, propagation };
+        let manager = CertManager::new(builtin, client, clock.clone(), every, metrics, certificate);
         tasks.spawn(Box::pin(manager.run()));
     }
     if let Some(audit) = options.audit.clone().filter(|_| options.policies) {
@@ -492,11 +495,10 @@ fn spawn_listener(
 ) -> Result<(), Error> {
     let address = listener.local_addr().unwrap_or_else(|_| SocketAddr::from(([0, 0, 0, 0], 0)));
     let listener = TcpListener::from_std(listener).map_err(|source| Error::Bind { address, source })?;
-    let config = Arc::clone(&health.certificate).server_config()?;
     let context = ListenerContext {
         service,
         tls: Some(Tls {
-            acceptor: TlsAcceptor::from(Arc::new(config)),
+            certificate: Arc::clone(&health.certificate),
             handshakes: RateLimiter::direct(Quota::per_second(limits.handshakes)),
         }),
         head: limits.head,

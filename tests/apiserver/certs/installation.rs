@@ -26,7 +26,7 @@ pub(crate) const CONFIGURATIONS: [&str; 2] =
 /// Where they are.
 const REGISTRATIONS: &str = "/apis/admissionregistration.k8s.io/v1";
 
-/// The Secret of the CA.
+/// The Secret of the CA, and the Lease of its writer.
 pub(crate) const SECRET: &str = "memgate-ca";
 
 /// The parts of one trial; everything cluster-wide bears the name of the namespace.
@@ -178,6 +178,9 @@ fn own_rights(home: &str) -> [Value; 4] {
                 {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
                 {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [SECRET],
                  "verbs": ["get", "update"]},
+                {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
+                {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": [SECRET],
+                 "verbs": ["get", "patch"]},
             ],
         }),
         json!({
@@ -190,7 +193,7 @@ fn own_rights(home: &str) -> [Value; 4] {
             "metadata": {"name": own},
             "rules": [{
                 "apiGroups": ["admissionregistration.k8s.io"], "resources": CONFIGURATIONS,
-                "resourceNames": [home], "verbs": ["get", "watch", "patch"],
+                "resourceNames": [home], "verbs": ["get", "list", "watch", "patch"],
             }],
         }),
         json!({

@@ -1,7 +1,7 @@
 //! Managers against a stub of an apiserver, one round at a time.
 
-use futures::future::join_all;
-use serde_json::json;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
 
 use super::*;
 use crate::CertPolicy;
@@ -11,20 +11,32 @@ use crate::tls::CertSource;
 
 const DAY: i64 = 86400;
 
-fn manager(cluster: &StubCluster) -> CertManager {
-    manager_with(cluster, &Clock::default(), builtin())
-}
+/// The path of the Lease.
+const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/home/leases/memgate-ca";
 
 fn manager_with(cluster: &StubCluster, clock: &Clock, builtin: Builtin) -> CertManager {
-    let timers = ManagerTimers {
-        watch_pause: Duration::from_secs(3),
-        poll: Duration::from_secs(2),
-        propagation: Duration::ZERO,
-    };
+    let timers = ManagerTimers { poll: Duration::from_secs(2), propagation: Duration::ZERO };
     let source = CertSource::Builtin(builtin.clone());
     let certificate = ServingCert::load(&source, None, clock).expect("nothing to read");
     let metrics = Arc::new(CertMetrics::default());
-    CertManager::new(builtin, cluster.client(), clock.clone(), timers, metrics, Arc::new(certificate))
+    CertManager::new(
+        builtin,
+        clock.set_by(&cluster.client()),
+        clock.clone(),
+        timers,
+        metrics,
+        Arc::new(certificate),
+    )
+}
+
+fn reader(cluster: &StubCluster) -> CertManager {
+    manager_with(cluster, &Clock::default(), builtin())
+}
+
+fn writer(cluster: &StubCluster) -> CertManager {
+    let manager = reader(cluster);
+    manager.writes.send_replace(true);
+    manager
 }
 
 /// How often a kind of certificate was replaced, or could not be used.
@@ -32,305 +44,234 @@ fn rotations(manager: &CertManager, kind: CertKind, usable: bool) -> u64 {
     manager.metrics.rotations.get_or_create(&[kind.label(), result(usable)]).get()
 }
 
-/// One round of a manager that has just seen both configurations.
-async fn round(manager: &mut CertManager) -> Requeue {
+/// A round of a manager that has just seen both configurations.
+async fn round(manager: &mut CertManager) {
     for config in &manager.configs {
         let _refused = config.observe().await;
     }
-    Box::pin(manager.reconcile()).await
+    Box::pin(manager.reconcile()).await;
 }
 
-/// Rounds until there is nothing left to do.
-async fn settle_down(manager: &mut CertManager) {
-    for _ in 0..10 {
-        let before = manager.leaf.clone();
-        match round(manager).await {
-            Requeue::OnChange if manager.leaf == before => return,
-            Requeue::OnChange => {}
-            Requeue::After(time) => sleep(time).await,
-            Requeue::Backoff => panic!("{:?}", manager.failures),
+/// So many rounds of all.
+async fn rounds(managers: &mut [CertManager], count: usize) {
+    for _ in 0..count {
+        for manager in &mut *managers {
+            round(manager).await;
         }
     }
-    panic!("never comes to rest");
 }
 
-fn ca_of(cluster: &StubCluster) -> serde_json::Value {
+/// Whether callers would accept what this replica presents.
+fn serves(manager: &CertManager, cluster: &StubCluster) -> bool {
+    let now = manager.clock.unix_now();
+    let Some((leaf, _)) = &manager.presented else { return false };
+    let accepts = |kind| {
+        let mut trusted = cluster.trusted(kind).into_iter();
+        trusted.any(|cert| Ca { cert, key_pem: String::new() }.is_issuer(leaf, &manager.builtin.names, now))
+    };
+    manager.serving_cert.not_ready_reason().is_none() && Phase::ALL.into_iter().all(accepts)
+}
+
+fn ca_of(cluster: &StubCluster) -> Value {
     cluster.get(SECRET).expect("a Secret")["data"]["ca.crt"].clone()
 }
 
-/// Whether callers trust the leaf.
-fn serves(manager: &CertManager, cluster: &StubCluster) -> bool {
-    let leaf = manager.leaf.as_ref().expect("a leaf");
-    Phase::ALL.iter().all(|kind| cluster.trusted(*kind).contains(&leaf.signer))
-        && manager.serving_cert.not_ready_reason().is_none()
+fn wipe(object: &mut Value) {
+    for entry in object["webhooks"].as_array_mut().expect("entries") {
+        entry["clientConfig"] = json!({"service": {}});
+    }
 }
 
-#[tokio::test(start_paused = true)]
-async fn from_nothing_to_a_trusted_leaf() {
+#[tokio::test]
+async fn from_nothing_to_a_trusted_certificate() {
     let cluster = StubCluster::new();
-    let mut manager = manager(&cluster);
+    let mut manager = writer(&cluster);
     assert!(manager.serving_cert.not_ready_reason().is_some());
-    settle_down(&mut manager).await;
+    rounds(std::slice::from_mut(&mut manager), 5).await;
     assert!(serves(&manager, &cluster));
-    assert_eq!(cluster.writes(SECRET), 1);
-    for kind in Phase::ALL {
-        assert_eq!(cluster.writes(&path(kind)), 1);
-    }
-    for _ in 0..5 {
-        assert_eq!(round(&mut manager).await, Requeue::OnChange);
-    }
-    assert_eq!((cluster.writes(SECRET), cluster.writes(&path(Phase::Mutate))), (1, 1));
+    let writes = [SECRET, &path(Phase::Mutate), &path(Phase::Validate)].map(|path| cluster.writes(path));
+    assert_eq!(writes, [1, 1, 1]);
 }
 
-#[tokio::test(start_paused = true)]
-async fn several_that_begin_at_once_agree_on_one_ca() {
-    for count in 2..=5 {
-        let cluster = StubCluster::new();
-        let mut managers: Vec<_> = (0..count).map(|_| manager(&cluster)).collect();
-        join_all(managers.iter_mut().map(settle_down)).await;
-        assert_eq!(cluster.writes(SECRET), 1, "one CA wins");
-        let signers: Vec<_> =
-            managers.iter().map(|manager| &manager.leaf.as_ref().expect("a leaf").signer).collect();
-        assert!(signers.iter().all(|signer| *signer == signers[0]), "{count}");
-        assert!(managers.iter().all(|manager| serves(manager, &cluster)), "{count}");
-    }
+#[tokio::test]
+async fn a_replica_that_does_not_hold_the_lease_only_reads() {
+    let cluster = StubCluster::new();
+    let mut reader = reader(&cluster);
+    round(&mut reader).await;
+    assert_eq!(reader.serving_cert.not_ready_reason(), Some("there is no certificate yet"));
+    let step = "find current certificates in the CA Secret";
+    assert!(reader.failures.last(step).contains("Lease memgate-ca"), "{:?}", reader.failures);
+    assert_eq!(cluster.get(SECRET), None);
+    let mut writer = writer(&cluster);
+    rounds(std::slice::from_mut(&mut writer), 2).await;
+    let writes = cluster.writes(SECRET);
+    round(&mut reader).await;
+    assert!(serves(&reader, &cluster) && reader.failures.last(step).is_empty());
+    // What the holder does not renew is reported, and goes on being presented.
+    reader.clock.shift(6 * DAY);
+    cluster.change(&path(Phase::Mutate), wipe);
+    round(&mut reader).await;
+    assert!(reader.failures.last(step).contains("has not renewed"), "{:?}", reader.failures);
+    cluster.change(SECRET, |secret| secret["data"] = json!({"ca.crt": "aGVsbG8="}));
+    round(&mut reader).await;
+    assert!(reader.failures.last(step).contains("has not made"), "{:?}", reader.failures);
+    assert!(reader.presented.is_some() && reader.serving_cert.not_ready_reason().is_none());
+    assert_eq!((cluster.writes(SECRET), cluster.writes(&path(Phase::Mutate))), (writes, 1));
 }
 
-#[tokio::test(start_paused = true)]
-async fn several_that_rotate_at_once_agree_on_one_ca() {
-    for count in 2..=5 {
-        let (cluster, clock) = (StubCluster::new(), Clock::default());
-        let mut managers: Vec<_> = (0..count).map(|_| manager_with(&cluster, &clock, builtin())).collect();
-        join_all(managers.iter_mut().map(settle_down)).await;
-        let old = ca_of(&cluster);
-        sleep(MIN_CA_INTERVAL.1).await;
-        clock.shift(300 * DAY);
-        join_all(managers.iter_mut().map(settle_down)).await;
-        assert_eq!(cluster.writes(SECRET), 2, "one rotation, once");
-        assert_ne!(ca_of(&cluster), old);
-        assert_eq!(cluster.get(SECRET).expect("a Secret")["data"]["previous.crt"], old);
-        assert_eq!(cluster.trusted(Phase::Validate).len(), 2);
-        assert!(managers.iter().all(|manager| serves(manager, &cluster)), "{count}");
-        let newest = &managers[0].ca_state.as_ref().expect("a CA").newest.cert;
-        let signed = |manager: &CertManager| manager.leaf.as_ref().is_some_and(|leaf| leaf.signer == *newest);
-        assert!(managers.iter().all(signed), "{count}");
+/// As when a Lease was taken while its holder hung.
+#[tokio::test]
+async fn two_writers_agree_on_one_ca() {
+    let cluster = StubCluster::new();
+    let mut managers = [writer(&cluster), writer(&cluster)];
+    {
+        let [first, second] = &mut managers;
+        tokio::join!(round(first), round(second));
     }
+    rounds(&mut managers, 3).await;
+    assert_eq!(cluster.writes(SECRET), 1, "one CA wins");
+    assert!(managers.iter().all(|manager| serves(manager, &cluster)));
+    assert!(managers[0].presented == managers[1].presented);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_secret_that_is_damaged_comes_back_as_it_was() {
     let cluster = StubCluster::new();
-    let mut managers = [manager(&cluster), manager(&cluster)];
-    join_all(managers.iter_mut().map(settle_down)).await;
-    let (ca, leaf) = (ca_of(&cluster), managers[0].leaf.clone());
-    let damages: [fn(&StubCluster); 3] = [
-        |cluster| cluster.change(SECRET, |secret| secret["data"] = json!({})),
-        |cluster| cluster.change(SECRET, |secret| secret["data"]["ca.key"] = json!("aGVsbG8=")),
-        |cluster| cluster.change(SECRET, |secret| secret["data"]["bundle.crt"] = json!("aGVsbG8=")),
+    let mut managers = [writer(&cluster), reader(&cluster)];
+    rounds(&mut managers, 3).await;
+    let whole = cluster.get(SECRET).expect("a Secret")["data"].clone();
+    let damages: [fn(&mut Value); 4] = [
+        |secret| secret["data"] = json!({}),
+        |secret| secret["data"]["ca.key"] = json!("aGVsbG8="),
+        |secret| secret["data"]["bundle.crt"] = json!("aGVsbG8="),
+        |secret| drop(secret.as_object_mut().expect("an object").remove("data")),
     ];
     for damage in damages {
-        damage(&cluster);
-        join_all(managers.iter_mut().map(settle_down)).await;
-        assert_eq!(ca_of(&cluster), ca);
-        assert_eq!(managers[0].leaf, leaf, "nothing changes for callers");
+        cluster.change(SECRET, damage);
+        rounds(&mut managers, 2).await;
+        assert_eq!(cluster.get(SECRET).expect("a Secret")["data"], whole);
         assert!(managers.iter().all(|manager| serves(manager, &cluster)));
     }
+    assert!(managers.iter().all(|manager| rotations(manager, CertKind::Leaf, true) == 1));
 }
 
-#[tokio::test(start_paused = true)]
-async fn ca_bundle_is_repaired_and_never_more_than_once_a_second() {
+/// A certificate of another CA, with or without that CA: replicas go on presenting what callers trust.
+#[tokio::test]
+async fn a_foreign_certificate_is_not_presented_before_callers_trust_it() {
+    let (cluster, other) = (StubCluster::new(), StubCluster::new());
+    let (mut managers, mut stranger) = ([writer(&cluster), reader(&cluster)], writer(&other));
+    rounds(&mut managers, 3).await;
+    round(&mut stranger).await;
+    let foreign = other.get(SECRET).expect("a Secret")["data"].clone();
+    cluster.change(SECRET, |secret| {
+        for key in ["tls.crt", "tls.key"] {
+            secret["data"][key] = foreign[key].clone();
+        }
+    });
+    round(&mut managers[1]).await;
+    assert_eq!(rotations(&managers[1], CertKind::Leaf, true), 1);
+    rounds(&mut managers, 2).await;
+    assert!(managers.iter().all(|manager| serves(manager, &cluster)));
+    cluster.change(SECRET, |secret| secret["data"] = foreign.clone());
+    for _ in 0..3 {
+        for manager in managers.iter_mut().rev() {
+            round(manager).await;
+            assert!(serves(manager, &cluster));
+        }
+    }
+    assert_eq!(ca_of(&cluster), foreign["ca.crt"]);
+    assert!(managers[0].presented == managers[1].presented && managers[0].presented == stranger.presented);
+}
+
+#[tokio::test]
+async fn ca_bundle_is_repaired_and_the_other_configuration_left_alone() {
     let cluster = StubCluster::new();
-    let mut manager = manager(&cluster);
-    settle_down(&mut manager).await;
-    let started = Instant::now();
+    let mut manager = writer(&cluster);
+    rounds(std::slice::from_mut(&mut manager), 3).await;
     let mutating = path(Phase::Mutate);
-    let before = cluster.writes(&mutating);
     for turn in 0..10 {
         cluster.change(&mutating, |object| {
             object["webhooks"][turn % 2]["clientConfig"] = json!({"service": {}});
         });
-        settle_down(&mut manager).await;
+        round(&mut manager).await;
         assert!(serves(&manager, &cluster));
     }
-    assert_eq!(cluster.writes(&mutating), before + 10);
-    assert!(started.elapsed() >= Duration::from_secs(9), "{:?}", started.elapsed());
-    assert_eq!(cluster.writes(&path(Phase::Validate)), 1, "the other one is left alone");
+    assert_eq!((cluster.writes(&mutating), cluster.writes(&path(Phase::Validate))), (11, 1));
 }
 
-#[tokio::test(start_paused = true)]
-async fn two_that_see_the_same_damage_seldom_both_repair_it() {
-    let cluster = StubCluster::new();
-    let mut managers = [manager(&cluster), manager(&cluster)];
-    join_all(managers.iter_mut().map(settle_down)).await;
-    let validating = path(Phase::Validate);
-    let before = cluster.writes(&validating);
-    for _ in 0..20 {
-        sleep(Duration::from_secs(2)).await;
-        cluster.change(&validating, |object| object["webhooks"][0]["clientConfig"] = json!({"service": {}}));
-        join_all(managers.iter_mut().map(settle_down)).await;
-    }
-    let writes = cluster.writes(&validating) - before;
-    assert!((20..25).contains(&writes), "{writes} writes for 20 repairs");
-}
-
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_configuration_that_is_not_there_is_waited_for_and_never_made() {
     let cluster = StubCluster::new();
     let objects = Phase::ALL.map(|kind| (path(kind), cluster.get(&path(kind)).expect("an object")));
     for (path, _) in &objects {
         cluster.remove(path);
     }
-    let mut manager = manager(&cluster);
-    settle_down(&mut manager).await;
-    assert!(manager.leaf.is_some());
-    assert!(
-        manager
-            .serving_cert
-            .not_ready_reason()
-            .is_some_and(|not_ready_reason| not_ready_reason.contains("do not trust"))
-    );
+    let mut manager = writer(&cluster);
+    rounds(std::slice::from_mut(&mut manager), 2).await;
+    let reason = manager.serving_cert.not_ready_reason();
+    assert!(reason.is_some_and(|reason| reason.contains("do not trust")), "{reason:?}");
     for (path, object) in objects {
         assert!(cluster.get(&path).is_none());
         cluster.put(&path, object);
     }
-    settle_down(&mut manager).await;
+    rounds(std::slice::from_mut(&mut manager), 2).await;
     assert!(serves(&manager, &cluster));
     // Once ready, a mistake in a configuration makes no replica unready.
     cluster.remove(&path(Phase::Mutate));
-    settle_down(&mut manager).await;
+    cluster.remove(&path(Phase::Validate));
+    round(&mut manager).await;
     assert_eq!(manager.serving_cert.not_ready_reason(), None);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_replica_that_may_not_write_serves_with_what_there_is() {
-    let (cluster, clock) = (StubCluster::new(), Clock::default());
-    let mut owner = manager_with(&cluster, &clock, builtin());
-    settle_down(&mut owner).await;
-    cluster.refuse("PUT", 403);
-    cluster.refuse("PATCH", 403);
-    let mut guest = manager_with(&cluster, &clock, builtin());
-    settle_down(&mut guest).await;
-    assert!(serves(&guest, &cluster));
-    // The CA is due, and no replica may replace it.
-    clock.shift(300 * DAY);
-    let old = ca_of(&cluster);
-    for _ in 0..3 {
-        assert_eq!(round(&mut guest).await, Requeue::Backoff);
-    }
-    assert_eq!(ca_of(&cluster), old);
-    assert!(serves(&guest, &cluster), "a new leaf of the old CA");
-    assert_eq!(rotations(&guest, CertKind::Ca, false), 3);
-    cluster.refuse("PUT", 0);
-    cluster.refuse("PATCH", 0);
-    settle_down(&mut guest).await;
-    assert_ne!(ca_of(&cluster), old);
-    assert!(guest.failures.is_empty(), "{:?}", guest.failures);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_leaf_is_renewed_while_the_apiserver_is_away() {
-    let (cluster, clock) = (StubCluster::new(), Clock::default());
-    let mut manager = manager_with(&cluster, &clock, builtin());
-    settle_down(&mut manager).await;
-    for method in ["GET", "PUT", "PATCH"] {
-        cluster.refuse(method, 503);
-    }
-    // A machine that was suspended for eight hours, a week, and whose clock is then set right.
-    for shift in [DAY / 3, 7 * DAY, -DAY] {
-        clock.shift(shift);
-        assert_eq!(round(&mut manager).await, Requeue::Backoff);
-        assert!(serves(&manager, &cluster), "{shift}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn makes_no_second_ca_right_after_the_first() {
-    let (cluster, clock) = (StubCluster::new(), Clock::default());
-    let mut manager = manager_with(&cluster, &clock, builtin());
-    settle_down(&mut manager).await;
-    clock.shift(400 * DAY);
-    assert_eq!(round(&mut manager).await, Requeue::Backoff);
-    assert_eq!(cluster.writes(SECRET), 1);
-    sleep(MIN_CA_INTERVAL.1).await;
-    settle_down(&mut manager).await;
-    assert_eq!(cluster.writes(SECRET), 2);
-    assert!(serves(&manager, &cluster));
-}
-
-#[tokio::test(start_paused = true)]
-async fn without_rights_on_the_configurations_it_serves_and_says_so() {
+#[tokio::test]
+async fn a_writer_that_may_not_write_serves_with_what_there_is() {
     let cluster = StubCluster::new();
-    cluster.refuse("GET /apis/admissionregistration", 403);
-    let mut manager = manager(&cluster);
-    settle_down(&mut manager).await;
-    assert_eq!(manager.serving_cert.not_ready_reason(), None);
-    let writes =
-        CertMetrics::repair_labels().map(|labels| manager.metrics.repairs.get_or_create(&labels).get());
-    assert_eq!(writes.sum::<u64>(), 0);
-    // What can be read then is what counts.
-    cluster.refuse("GET /apis/admissionregistration", 0);
-    cluster.refuse("PATCH", 403);
-    assert_eq!(round(&mut manager).await, Requeue::Backoff);
-    assert!(manager.serving_cert.not_ready_reason().is_some());
-    cluster.refuse("PATCH", 0);
-    settle_down(&mut manager).await;
+    let mut manager = writer(&cluster);
+    rounds(std::slice::from_mut(&mut manager), 3).await;
+    for method in ["PUT", "PATCH"] {
+        cluster.refuse(method, 403);
+    }
+    manager.clock.shift(5 * DAY);
+    cluster.change(&path(Phase::Validate), wipe);
+    rounds(std::slice::from_mut(&mut manager), 3).await;
+    assert!(manager.serving_cert.not_ready_reason().is_none());
+    let steps = ["write the CA Secret", "write caBundle into the validating webhook configuration"];
+    assert_eq!(steps.map(|step| manager.failures.last(step)), ["refused", "refused"]);
+    for method in ["PUT", "PATCH"] {
+        cluster.refuse(method, 0);
+    }
+    rounds(std::slice::from_mut(&mut manager), 3).await;
     assert!(serves(&manager, &cluster));
+    assert_eq!(steps.map(|step| manager.failures.last(step)), ["", ""]);
+    assert_eq!(rotations(&manager, CertKind::Leaf, true), 2);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn one_configuration_that_cannot_be_written_does_not_keep_the_other_from_it() {
     for refused in Phase::ALL {
         let cluster = StubCluster::new();
-        let mut manager = manager(&cluster);
-        settle_down(&mut manager).await;
-        sleep(MIN_CONFIG_WRITE_INTERVAL).await;
+        let mut manager = writer(&cluster);
+        rounds(std::slice::from_mut(&mut manager), 3).await;
         cluster.refuse(&format!("PATCH {}", path(refused)), 422);
         for kind in Phase::ALL {
-            cluster.change(&path(kind), |object| {
-                for entry in object["webhooks"].as_array_mut().expect("entries") {
-                    entry["clientConfig"] = json!({"service": {}});
-                }
-            });
+            cluster.change(&path(kind), wipe);
         }
-        assert_eq!(round(&mut manager).await, Requeue::Backoff);
+        round(&mut manager).await;
         for kind in Phase::ALL {
             assert_eq!(cluster.trusted(kind).is_empty(), kind == refused, "{kind:?}");
         }
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn two_clocks_fight_over_the_secret_once_a_minute_at_the_most() {
-    for days in [400, -400] {
-        let (cluster, ahead) = (StubCluster::new(), Clock::default());
-        ahead.shift(days * DAY);
-        let mut right = manager(&cluster);
-        settle_down(&mut right).await;
-        let mut wrong = manager_with(&cluster, &ahead, builtin());
-        for _ in 0..60 {
-            for manager in [&mut wrong, &mut right] {
-                let _next = round(manager).await;
-            }
-            assert!(serves(&right, &cluster), "{days}");
-            sleep(Duration::from_secs(2)).await;
-        }
-        let leaf = wrong.leaf.as_ref().expect("a leaf");
-        assert!(cluster.trusted(Phase::Mutate).contains(&leaf.signer), "{days}");
-        let writes = cluster.writes(SECRET);
-        assert!((2..10).contains(&writes), "{days}: {writes} writes");
-        let writes = cluster.writes(&path(Phase::Mutate));
-        assert!(writes < 10, "{days}: {writes} writes of caBundle");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_namespace_that_is_not_there_is_no_lost_race() {
+#[tokio::test]
+async fn a_namespace_that_is_not_there_is_reported() {
     let cluster = StubCluster::new();
     cluster.refuse("POST", 404);
-    let mut manager = manager(&cluster);
-    assert_eq!(round(&mut manager).await, Requeue::Backoff);
-    assert!(!manager.failures.last(WRITE_SECRET).is_empty(), "{:?}", manager.failures);
+    let mut manager = writer(&cluster);
+    round(&mut manager).await;
+    assert_eq!(manager.failures.last("write the CA Secret"), "refused");
     assert_eq!(rotations(&manager, CertKind::Ca, false), 1);
+    assert!(manager.presented.is_none(), "no other replica would know the CA");
 }
 
 #[tokio::test(start_paused = true)]
@@ -338,59 +279,142 @@ async fn a_short_life_is_lived_by_the_same_rules() {
     let (cluster, clock) = (StubCluster::new(), Clock::default());
     let policy =
         CertPolicy { ca: Duration::from_mins(1), leaf: Duration::from_secs(20), ..CertPolicy::default() };
-    let mut manager = manager_with(&cluster, &clock, Builtin { policy, ..builtin() });
-    settle_down(&mut manager).await;
-    for _ in 0..100 {
-        clock.shift(2);
-        sleep(Duration::from_secs(2)).await;
-        settle_down(&mut manager).await;
-        assert!(serves(&manager, &cluster));
-    }
-    let counts = [CertKind::Leaf, CertKind::Ca].map(|kind| rotations(&manager, kind, true));
-    assert!(counts[0] >= 15 && counts[1] >= 5, "{counts:?}");
-}
-
-/// Rounds of all, two seconds apart, for a minute.
-async fn rounds_of_a_minute(managers: &mut [CertManager]) {
-    for _ in 0..30 {
-        for manager in &mut *managers {
-            let _next = round(manager).await;
+    let short = Builtin { policy, ..builtin() };
+    let mut managers = [manager_with(&cluster, &clock, short.clone()), manager_with(&cluster, &clock, short)];
+    managers[0].writes.send_replace(true);
+    rounds(&mut managers, 3).await;
+    for second in 0..200 {
+        clock.shift(1);
+        sleep(Duration::from_secs(1)).await;
+        // The Lease goes from one to the other.
+        for (index, manager) in managers.iter_mut().enumerate() {
+            manager.writes.send_replace(second / 30 % 2 == index);
+            round(manager).await;
         }
-        sleep(Duration::from_secs(2)).await;
+        assert!(managers.iter().all(|manager| serves(manager, &cluster)), "after {second} s");
+        assert!(cluster.trusted(Phase::Mutate).len() <= 3, "after {second} s");
     }
+    let counts = |kind| managers.iter().map(|manager| rotations(manager, kind, true)).sum::<u64>();
+    assert!(counts(CertKind::Leaf) >= 30 && counts(CertKind::Ca) >= 4);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_secret_makes_a_new_ca_that_overlaps_with_the_old_one() {
     let cluster = StubCluster::new();
-    let mut managers = [manager(&cluster), manager(&cluster)];
+    let mut managers = [writer(&cluster), reader(&cluster)];
     for manager in &mut managers {
         manager.timers.propagation = Duration::from_secs(10);
     }
-    rounds_of_a_minute(&mut managers).await;
+    rounds(&mut managers, 3).await;
     let (old, old_bundle) = (ca_of(&cluster), cluster.trusted(Phase::Mutate));
     cluster.remove(SECRET);
-    for _ in 0..30 {
+    for second in 0..30 {
         for manager in &mut managers {
-            let _next = round(manager).await;
+            round(manager).await;
             assert!(serves(manager, &cluster), "no call fails meanwhile");
         }
-        sleep(Duration::from_secs(2)).await;
-    }
-    assert_ne!(ca_of(&cluster), old);
-    assert_eq!(cluster.get(SECRET).expect("a Secret")["data"]["previous.crt"], old);
-    let newest = &managers[0].ca_state.as_ref().expect("a CA").newest.cert;
-    for manager in &managers {
-        assert_eq!(manager.leaf.as_ref().map(|leaf| &leaf.signer), Some(newest));
+        assert_eq!(ca_of(&cluster) == old, second < 11, "after {second} s");
+        sleep(Duration::from_secs(1)).await;
     }
     for kind in Phase::ALL {
         let bundle = cluster.trusted(kind);
-        assert!(bundle.len() == 2 && bundle.contains(newest) && bundle.contains(&old_bundle[0]));
+        assert!(bundle.len() == 2 && bundle.contains(&old_bundle[0]));
     }
-    // Once more, after which the first CA is not trusted.
-    cluster.remove(SECRET);
-    rounds_of_a_minute(&mut managers).await;
-    rounds_of_a_minute(&mut managers).await;
-    assert!(!cluster.trusted(Phase::Mutate).contains(&old_bundle[0]));
+    assert!(managers.iter().all(|manager| rotations(manager, CertKind::Leaf, true) == 2));
+    // Five days later no replica presents the old CA.
+    for manager in &managers {
+        manager.clock.shift(5 * DAY);
+    }
+    rounds(&mut managers, 2).await;
+    assert!(
+        cluster.trusted(Phase::Mutate).len() == 1 && !cluster.trusted(Phase::Mutate).contains(&old_bundle[0])
+    );
     assert!(managers.iter().all(|manager| serves(manager, &cluster)));
+}
+
+/// The time so many days from now.
+fn in_days(days: i64) -> Timestamp {
+    Clock::default().timestamp() + SignedDuration::from_hours(24 * days)
+}
+
+/// A machine whose clock is days off, as the dates of the apiserver's answers show.
+#[tokio::test]
+async fn dates_count_by_the_clock_of_the_apiserver() {
+    for days in [400, -400] {
+        let (cluster, now) = (StubCluster::new(), in_days(days));
+        cluster.set_date(now);
+        let mut managers = [writer(&cluster), writer(&cluster)];
+        rounds(&mut managers, 3).await;
+        let leaf = managers[0].known.as_ref().and_then(|known| known.leaf.as_ref()).expect("a leaf");
+        assert!((leaf.not_before..leaf.not_after).contains(&now.as_second()), "{days}");
+        assert!((leaf.not_after - now.as_second() - 7 * DAY).abs() < 60, "{days}");
+        assert!(managers.iter().all(|manager| serves(manager, &cluster)), "{days}");
+        assert_eq!(cluster.writes(SECRET), 1, "{days}");
+    }
+}
+
+/// A Lease that another client has renewed at this time.
+fn foreign_lease(renewed: Timestamp) -> Value {
+    let time = renewed.strftime("%Y-%m-%dT%H:%M:%S.000000Z").to_string();
+    json!({"metadata": {"name": "memgate-ca"}, "spec": {
+        "holderIdentity": "another", "acquireTime": time, "renewTime": time, "leaseDurationSeconds": 15,
+    }})
+}
+
+/// Whether a replica gets the Lease within a day.
+async fn is_taken(cluster: &StubCluster) -> bool {
+    let (clock, held) = (Clock::default(), Sender::default());
+    let mut changes = held.subscribe();
+    let client = clock.set_by(&cluster.client());
+    tokio::select! {
+        () = lease::hold(client, builtin(), clock, held) => panic!("holding never ends"),
+        held = changes.wait_for(|held| *held) => held.is_ok(),
+        () = sleep(Duration::from_hours(24)) => false,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_free_or_stale_is_taken() {
+    for lease in [None, Some(foreign_lease(in_days(-1)))] {
+        let cluster = StubCluster::new();
+        if let Some(lease) = lease {
+            cluster.put(LEASE, lease);
+        }
+        assert!(is_taken(&cluster).await);
+        let holder = &cluster.get(LEASE).expect("a Lease")["spec"]["holderIdentity"];
+        assert!(holder.as_str().is_some_and(|holder| holder != "another"), "{holder}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_of_another_client_is_left_alone() {
+    let (cluster, lease) = (StubCluster::new(), foreign_lease(in_days(2)));
+    cluster.put(LEASE, lease.clone());
+    assert!(!is_taken(&cluster).await);
+    assert_eq!(cluster.get(LEASE).expect("a Lease")["spec"], lease["spec"]);
+}
+
+/// By its clock the Lease of another client may look stale.
+#[tokio::test(start_paused = true)]
+async fn a_replica_whose_clock_is_wrong_takes_no_lease() {
+    for days in [3, -3] {
+        let cluster = StubCluster::new();
+        cluster.set_date(in_days(days));
+        let lease = foreign_lease(in_days(-1));
+        cluster.put(LEASE, lease.clone());
+        assert!(!is_taken(&cluster).await, "{days}");
+        assert_eq!(cluster.get(LEASE).expect("a Lease")["spec"], lease["spec"], "{days}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_cannot_be_used_is_tried_again() {
+    let cluster = StubCluster::new();
+    cluster.refuse("POST", 403);
+    let allow = async {
+        sleep(Duration::from_secs(60)).await;
+        cluster.refuse("POST", 0);
+    };
+    let (taken, ()) = tokio::join!(is_taken(&cluster), allow);
+    assert!(taken);
 }

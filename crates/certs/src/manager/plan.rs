@@ -1,0 +1,205 @@
+//! What the CA Secret should hold next.
+//!
+//! All functions are pure: they use no clock and send no request. Only new keys are random.
+//!
+//! A CA is replaced in four steps, so that no caller ever gets a certificate whose CA it does not trust
+//! (docs/adr/0033-one-writer-of-certificates.md):
+//!
+//! 1. The Secret gets the next CA, and the bundle both. The certificate stays.
+//! 2. The bundle is written into all entries.
+//! 3. When they have trusted the next CA for the propagation time, it becomes the CA and signs a certificate, which
+//!    all replicas present as soon as they have read it.
+//! 4. When that certificate is renewed, the old CA leaves the bundle.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::ByteString;
+
+use crate::ca::{Ca, Leaf};
+use crate::ca_bundle::{self, CaCert};
+use crate::{Builtin, CertPolicy};
+
+/// How many CAs the bundle holds at most. In regular use there are two.
+const MAX_BUNDLE_CERTS: usize = 8;
+
+/// The key of the bundle in the Secret.
+const BUNDLE: &str = "bundle.crt";
+
+/// The data of a Secret.
+pub(super) type Data = BTreeMap<String, ByteString>;
+
+/// The contents of the Secret.
+#[derive(Clone)]
+pub(super) struct CertSet {
+    /// The CA that signs.
+    pub(super) ca: Ca,
+    /// The CA that signs once callers trust it.
+    pub(super) next: Option<Ca>,
+    /// The certificate that replicas present; `None` when it is missing or the CA has not signed it.
+    pub(super) leaf: Option<Leaf>,
+    /// All CAs that callers should trust, including the two above.
+    pub(super) bundle: Vec<CaCert>,
+}
+
+/// Why the Secret must be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Step {
+    /// Neither the Secret nor memory has a usable CA.
+    #[error("the first CA")]
+    FirstCa,
+    /// The CA in the Secret cannot be used, and is restored from memory.
+    #[error("the CA once more, since it was damaged")]
+    Restored,
+    /// The Secret was deleted.
+    #[error("the next CA, since the Secret was deleted")]
+    Deleted,
+    /// The CA is due to be replaced.
+    #[error("the next CA, since the last one was due")]
+    CaDue,
+    /// Callers trust the next CA.
+    #[error("a certificate of the next CA, since all entries trust it")]
+    NextSigns,
+    /// The certificate is due to be replaced.
+    #[error("a new certificate, since the last one was due")]
+    LeafDue,
+    /// The certificate cannot be used, or has not all names.
+    #[error("a new certificate, since the last one does not fit")]
+    LeafUnfit,
+    /// The bundle is not as planned.
+    #[error("the complete bundle")]
+    Bundle,
+}
+
+impl Step {
+    /// Whether a CA was made.
+    pub(super) const fn is_new_ca(self) -> bool {
+        matches!(self, Self::FirstCa | Self::Deleted | Self::CaDue)
+    }
+
+    /// Whether an administrator should know of it: something was lost or damaged.
+    pub(super) const fn is_unexpected(self) -> bool {
+        matches!(self, Self::Restored | Self::Deleted)
+    }
+}
+
+/// Plans what the Secret should hold, and why it must be written; `None` when it holds that already.
+///
+/// `known` is what this replica last read or wrote, and `next_is_trusted` whether callers have trusted its next CA for
+/// long enough.
+///
+/// # Errors
+/// When a key or certificate cannot be made.
+pub(super) fn plan(
+    stored: Option<&Data>,
+    known: Option<&CertSet>,
+    next_is_trusted: bool,
+    now: i64,
+    Builtin { names, policy, .. }: &Builtin,
+) -> Result<(CertSet, Option<Step>), rcgen::Error> {
+    let known = known.filter(|known| known.ca.cert.is_valid(now));
+    let text = stored.map(|data| text(data, BUNDLE)).unwrap_or_default();
+    let (mut set, mut step) = match (stored.map(|data| CertSet::read(data, now)), known) {
+        (Some(Some(set)), _) => (set, None),
+        (Some(None), Some(known)) => (known.clone(), Some(Step::Restored)),
+        (None, Some(known)) => (CertSet { next: None, ..known.clone() }, Some(Step::Deleted)),
+        (_, None) => {
+            let (ca, bundle) = (Ca::generate(now, policy)?, ca_bundle::parse(text));
+            (CertSet { ca, next: None, leaf: None, bundle }, Some(Step::FirstCa))
+        }
+    };
+    step = step.or_else(|| set.due_step(next_is_trusted, now, names, policy));
+    match step {
+        Some(Step::Deleted | Step::CaDue) => set.next = Some(Ca::generate(now, policy)?),
+        Some(Step::NextSigns) => set.ca = set.next.take().unwrap_or(set.ca),
+        _ => {}
+    }
+    if matches!(step, Some(Step::FirstCa | Step::NextSigns | Step::LeafUnfit | Step::LeafDue)) {
+        set.leaf = Some(set.ca.sign(names, now, policy)?);
+    }
+    // After these two steps no replica presents a certificate of an older CA; and a CA that was stolen is no longer
+    // trusted once the Secret was deleted twice.
+    if matches!(step, Some(Step::LeafDue | Step::Deleted)) {
+        set.bundle.clear();
+    }
+    set.complete_bundle(known);
+    let has_bundle = ca_bundle::pem(&set.bundle).as_bytes() == text;
+    Ok((set, step.or((!has_bundle).then_some(Step::Bundle))))
+}
+
+/// Whether a certificate has reached the age at which it is replaced.
+fn is_due(not_before: i64, not_after: i64, now: i64, policy: &CertPolicy) -> bool {
+    now >= due_at(not_before, not_after, policy)
+}
+
+/// When a certificate must be replaced, in seconds since 1970.
+pub(super) fn due_at(not_before: i64, not_after: i64, policy: &CertPolicy) -> i64 {
+    let life = i128::from(not_after) - i128::from(not_before);
+    let age = (life * i128::from(policy.renew_percent) + 99).div_euclid(100);
+    i64::try_from(i128::from(not_before) + age).unwrap_or(not_after)
+}
+
+fn text<'a>(data: &'a Data, key: &str) -> &'a [u8] {
+    data.get(key).map_or(&[], |value| value.0.as_slice())
+}
+
+impl CertSet {
+    /// Reads the data of a Secret; `None` when its CA cannot be used.
+    pub(super) fn read(data: &Data, now: i64) -> Option<Self> {
+        let ca = |name| {
+            let pair = [format!("{name}.crt"), format!("{name}.key")];
+            let [certificate, key] = pair.each_ref().map(|key| text(data, key));
+            Ca::parse(certificate, key).filter(|ca| ca.cert.is_valid(now))
+        };
+        let leaf = Leaf::parse(text(data, "tls.crt"), text(data, "tls.key"));
+        Some(Self { ca: ca("ca")?, next: ca("next"), leaf, bundle: ca_bundle::parse(text(data, BUNDLE)) })
+    }
+
+    /// The step that is due when the stored set can be used.
+    fn due_step(
+        &self,
+        next_is_trusted: bool,
+        now: i64,
+        names: &[String],
+        policy: &CertPolicy,
+    ) -> Option<Step> {
+        let ca = &self.ca.cert;
+        match &self.leaf {
+            _ if self.next.is_none() && is_due(ca.not_before, ca.not_after, now, policy) => Some(Step::CaDue),
+            _ if self.next.is_some() && next_is_trusted => Some(Step::NextSigns),
+            // A certificate that ends with its CA cannot be renewed.
+            Some(leaf) if self.ca.is_issuer(leaf, names, now) => (leaf.not_after < ca.not_after
+                && is_due(leaf.not_before, leaf.not_after, now, policy))
+            .then_some(Step::LeafDue),
+            _ => Some(Step::LeafUnfit),
+        }
+    }
+
+    /// Writes the set into the data of a Secret; other keys stay.
+    pub(super) fn write(&self, data: &mut Data) {
+        let ca = |ca: &Ca| [ca.certificate_pem(), ca.key_pem.clone()];
+        let leaf = self.leaf.as_ref().map(|leaf| [leaf.cert_pem.clone(), leaf.key_pem.clone()]);
+        for (name, pair) in [("ca", Some(ca(&self.ca))), ("next", self.next.as_ref().map(ca)), ("tls", leaf)]
+        {
+            let keys = [format!("{name}.crt"), format!("{name}.key")];
+            data.retain(|key, _| !keys.contains(key));
+            let texts = pair.into_iter().flatten().map(|text| ByteString(text.into_bytes()));
+            data.extend(keys.into_iter().zip(texts));
+        }
+        data.insert(BUNDLE.to_owned(), ByteString(ca_bundle::pem(&self.bundle).into_bytes()));
+    }
+
+    /// Puts the CAs of this set first into its bundle, and that of the certificate which replicas present last; each once,
+    /// and at most [`MAX_BUNDLE_CERTS`].
+    fn complete_bundle(&mut self, known: Option<&Self>) {
+        let own = [Some(&self.ca), self.next.as_ref(), known.map(|known| &known.ca)].into_iter().flatten();
+        let all = own.map(|ca| ca.cert.clone()).chain(std::mem::take(&mut self.bundle));
+        for cert in all {
+            if self.bundle.len() < MAX_BUNDLE_CERTS && !self.bundle.contains(&cert) {
+                self.bundle.push(cert);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
