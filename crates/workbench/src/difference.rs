@@ -14,6 +14,7 @@ use crate::report::ObjectRef;
 use crate::unjudged::{self, Documents, Tree, words};
 use memgate_manifest::later::is_filled_in_later;
 use memgate_manifest::source::Location;
+use memgate_model::decision::Decision;
 use memgate_model::finding::{Cause, DeniedBy, Finding, Severity};
 use memgate_model::object::Reference;
 use memgate_primitives::plain_text::{plain, quoted};
@@ -79,9 +80,9 @@ impl AtBase {
         before: &[&Decided],
         new: &BTreeSet<Name>,
     ) -> Option<Fate> {
-        let pointer = now.object.in_document(&finding.pointer);
+        let pointer = &finding.pointer;
         let was_missing =
-            |it: &&Decided| it.located_findings().any(|(it, at)| (it.code, &at) == (finding.code, &pointer));
+            |it: &&Decided| it.findings().any(|it| (it.code, &it.pointer) == (finding.code, pointer));
         if before.is_empty() || before.iter().any(was_missing) {
             return None;
         }
@@ -93,16 +94,17 @@ impl AtBase {
             let Location { value, exact, .. } = place.locate(pointer);
             exact.then(|| place.source().slice(value).trim_matches(['"', '\'']).to_owned())
         };
-        let text = |decided: &Decided| text_at(decided, &pointer);
+        let text = |decided: &Decided| text_at(decided, pointer);
         // What a Kustomization puts in is not in the text.
-        if before.iter().all(|it| it.object.is_put_in(&pointer)) {
+        if before.iter().all(|it| it.object.is_put_in(pointer)) {
             let kinds: Vec<_> = finding.missing.iter().map(|it| it.kind).collect();
-            let is_unknown = before.iter().flat_map(|it| &it.unknown).any(|it| kinds.contains(&it.kind));
+            let is_unknown =
+                before.iter().flat_map(|it| &it.decision.unknown).any(|it| kinds.contains(&it.kind));
             return (!is_unknown).then(|| Fate { gone: None, how: "it named another one before".to_owned() });
         }
         let named = before.iter().find_map(|it| text(it)).filter(|it| !is_filled_in_later(it))?;
         let is_unknown = |it: &Reference| it.name == named && !self.checked.inputs.makers.contains_key(it);
-        if before.iter().flat_map(|it| &it.unknown).any(is_unknown) {
+        if before.iter().flat_map(|it| &it.decision.unknown).any(is_unknown) {
             return None;
         }
         if text(now)? == named {
@@ -111,7 +113,7 @@ impl AtBase {
             return Some(Fate { gone: finding.missing.first().cloned(), how });
         }
         // An element of a list may have moved.
-        let list = pointer.parent().filter(|_| pointer != pointer.without_indexes());
+        let list = pointer.parent().filter(|_| *pointer != pointer.without_indexes());
         let is_there = list.and_then(|list| text_at(now, &list)).is_some_and(|list| list.contains(&named));
         (!is_there).then(|| Fate { gone: None, how: format!("it named {} before", quoted(&named)) })
     }
@@ -164,8 +166,7 @@ fn mark_broken(checked: &mut Checked, base: &AtBase) {
         }
         let before = base.same(&decided.object.object_ref);
         let fate = |finding| base.fate(finding, decided, &before, &new);
-        let all = decided.admitted.decision.findings.iter();
-        all.map(|it| Some(it).filter(|it| is_about_missing(it)).and_then(fate)).collect()
+        decided.findings().map(|it| Some(it).filter(|it| is_about_missing(it)).and_then(fate)).collect()
     });
     let fates: Vec<Vec<Option<Fate>>> = fates.collect();
     let (files, words) = unreadable(checked);
@@ -173,22 +174,19 @@ fn mark_broken(checked: &mut Checked, base: &AtBase) {
         base.file_of(gone).and_then(|own| files.get(&own)).or_else(|| words.get(&gone.name)).cloned()
     };
     for (decided, fates) in checked.decided.iter_mut().zip(fates).filter(|(_, fates)| !fates.is_empty()) {
-        let findings = &mut Arc::make_mut(&mut decided.admitted).decision.findings;
+        let Decision { findings, unknown, .. } = &mut decided.decision;
         for (finding, fate) in findings.iter_mut().zip(fates) {
             let Some(Fate { gone, how }) = fate else { continue };
-            let pointer = decided.object.in_document(&finding.pointer);
-            tell(finding, &how, &pointer, gone.as_ref().and_then(unread_in));
-            if let Some(gone) = gone {
-                decided.unknown = decided.unknown.iter().filter(|it| **it != gone).cloned().collect();
-            }
+            tell(finding, &how, gone.as_ref().and_then(unread_in));
+            unknown.retain(|it| Some(it) != gone.as_ref());
         }
     }
 }
 
 /// Says in a finding what the branch broke. It denies, unless what is gone may be in a file that cannot be read.
-fn tell(finding: &mut Finding, how: &str, pointer: &Pointer, unread_in: Option<String>) {
+fn tell(finding: &mut Finding, how: &str, unread_in: Option<String>) {
     // A denial names its field, however long it is.
-    let message = finding.message_at(pointer);
+    let message = finding.message_at(&finding.pointer);
     let message = message.strip_suffix(&format!(" ({NO_OBJECT_OF_KIND})")).unwrap_or(&message);
     let message = match unread_in {
         Some(file) => format!("{message}; it may be in {}, not all of which can be read now", plain(&file)),

@@ -12,7 +12,7 @@ use crate::load::Error;
 use crate::origins::files::TextPatches;
 use crate::origins::spot::Standing;
 use crate::report::diff::{self, FileDiff};
-use crate::report::{LocatedFinding, ObjectRef, counted, plain};
+use crate::report::{LocatedFinding, counted, plain};
 use crate::run::{Run, judged_without_ignored};
 use memgate_manifest::document::values;
 use memgate_manifest::fix::{Fixed, TextFix, fix};
@@ -124,9 +124,6 @@ pub fn summary(done: &str, fixed: &FixedTexts, nothing: &str) -> String {
     format!("{done} {findings} in {all}: {}", and_more(&files, MAX_NAMED))
 }
 
-/// Identifies a finding by the addresses of it and of its object: equal objects share their findings.
-type FindingKey = (*const ObjectRef, *const Finding);
-
 /// The sources with fixes, each with its new text, in the order of the inputs. Those for built objects are made in the files from
 /// which these come.
 fn fix_all(checked: &Checked) -> Vec<FixedFile> {
@@ -156,9 +153,8 @@ pub fn fix_one(
     located: &LocatedFinding<'_>,
     choose: ChooseFix,
 ) -> Option<FixedFile> {
-    let key = key_of(located.object_ref, located.finding);
     let mut wanted = checked.decided.iter().flat_map(|decided| fixes_by_finding(decided, choose));
-    let (_, wanted) = wanted.find(|(of, _)| *of == key)?;
+    let (_, wanted) = wanted.find(|(finding, _)| std::ptr::eq(*finding, located.finding))?;
     let Fixed { text, made } = fix(source, &[wanted]);
     made.iter().any(Option::is_some).then(|| FixedFile { source: Arc::clone(source), text, count: 1 })
 }
@@ -172,18 +168,14 @@ pub const ONLY_ONE: ChooseFix = |details| details.fix;
 /// The fix with the value that may be meant.
 pub const MEANT: ChooseFix = |details| details.meant.map(Fix::Text);
 
-fn key_of(object_ref: &ObjectRef, finding: &Finding) -> FindingKey {
-    (std::ptr::from_ref(object_ref), std::ptr::from_ref(finding))
-}
-
 /// Each finding of one object that has a fix of this choice, with the fix where a person would make it.
-fn fixes_by_finding(decided: &Decided, choose: ChooseFix) -> impl Iterator<Item = (FindingKey, TextFix<'_>)> {
-    let all = decided.located_findings().filter(|(finding, _)| finding.severity != Severity::Note);
+fn fixes_by_finding(decided: &Decided, choose: ChooseFix) -> impl Iterator<Item = (&Finding, TextFix<'_>)> {
+    let all = decided.findings().filter(|finding| finding.severity != Severity::Note);
     let is_rendered = decided.object.spots.is_some();
-    all.filter_map(move |(finding, pointer)| {
+    all.filter_map(move |finding| {
         let fix = choose(finding.details().into_owned())?;
         // Of a rendered object, only a field that a file has by itself can be changed.
-        let standing = decided.object.standing(&pointer);
+        let standing = decided.object.standing(&finding.pointer);
         let Standing::Field(place, standing_at, key) = standing else { return None };
         let (pointer, fix) = match (key, fix) {
             (Some(key), Fix::Rename(name)) => renamed_path(place, key, &name)?,
@@ -191,8 +183,7 @@ fn fixes_by_finding(decided: &Decided, choose: ChooseFix) -> impl Iterator<Item 
         };
         // A fix says what the text is.
         let is_fixed = place.source().is_shown() || is_rendered;
-        let key = key_of(&decided.object.object_ref, finding);
-        is_fixed.then_some((key, TextFix { place, pointer, fix }))
+        is_fixed.then_some((finding, TextFix { place, pointer, fix }))
     })
 }
 

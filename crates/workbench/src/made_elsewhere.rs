@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::judge::{Checked, Decided, NO_OBJECT_OF_KIND};
 use crate::layout::shown;
 use crate::neighbours::Elsewhere;
+use memgate_model::decision::Decision;
 use memgate_model::finding::{Cause, Finding, Severity};
 use memgate_model::object::Reference;
 use memgate_primitives::plain_text::plain;
@@ -16,16 +17,9 @@ pub(crate) fn apply(checked: &mut Checked) {
     if neighbours.is_empty() {
         return;
     }
-    for Decided { admitted, unknown, .. } in &mut checked.decided {
-        if !unknown.is_empty() {
-            let is_made = |it: &&Reference| matches!(neighbours.find(number, it), Some(Elsewhere::Made));
-            *unknown = unknown.iter().filter(|it| !is_made(it)).cloned().collect();
-        }
-        if admitted.decision.findings.iter().all(|finding| finding.missing.is_empty()) {
-            continue;
-        }
-        let findings = &mut Arc::make_mut(admitted).decision.findings;
-        let mut not_known = Vec::new();
+    for Decided { decision: Decision { findings, unknown, .. }, .. } in &mut checked.decided {
+        let is_made = |it: &Reference| matches!(neighbours.find(number, it), Some(Elsewhere::Made));
+        unknown.retain(|it| !is_made(it));
         let elsewhere = |finding: &Finding| {
             let missing = || finding.missing.iter().find_map(|missing| neighbours.find(number, missing));
             if finding.is_denial() { None } else { missing() }
@@ -33,7 +27,7 @@ pub(crate) fn apply(checked: &mut Checked) {
         findings.retain_mut(|finding| match elsewhere(finding) {
             Some(Elsewhere::Made) => false,
             Some(Elsewhere::Unknown) => {
-                not_known.extend(finding.missing.first().cloned());
+                unknown.extend(finding.missing.first().cloned());
                 false
             }
             Some(Elsewhere::Unlisted(file)) => {
@@ -47,7 +41,6 @@ pub(crate) fn apply(checked: &mut Checked) {
                 true
             }
         });
-        *unknown = unknown.iter().cloned().chain(not_known).collect();
     }
 }
 

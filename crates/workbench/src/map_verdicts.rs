@@ -31,7 +31,7 @@ pub(crate) fn judge(map: &mut MemoryMap, checked: &Checked) {
         units.insert(unit, judged);
     }
     let of_objects = checked.decided.iter().map(|decided| {
-        let warnings = decided.admitted.decision.not_shown.warnings > 0;
+        let warnings = decided.decision.not_shown.warnings > 0;
         // As in a report: the cause has what only follows from it.
         let is_warning = |it: &Finding| it.severity == Severity::Warn && it.relation != Relation::Follows;
         let has_warnings = warnings || decided.findings().any(is_warning);

@@ -14,7 +14,6 @@ use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::Source;
 use memgate_model::claim_volumes::{ClaimVolumes, add_to_pod};
 use memgate_model::edit::Edit;
-use memgate_model::finding::Finding;
 use memgate_model::kind::{Kind, SYSTEM_NAMESPACES};
 use memgate_model::object::JsonText;
 use memgate_model::request::{Occasion, Operation, Request};
@@ -205,11 +204,6 @@ impl CheckedObject {
     pub(crate) fn is_put_in(&self, place: &Pointer) -> bool {
         let is_known = |later: &Later| later.known.contains(place) || has_below(&later.known, place);
         self.later.as_deref().is_some_and(is_known)
-    }
-
-    /// A finding without a fix for what a Kustomization puts in: it would change the text.
-    pub(crate) fn with_put_in(&self, finding: Finding) -> Finding {
-        if self.is_put_in(&self.in_document(&finding.pointer)) { finding.fix(None) } else { finding }
     }
 
     /// Edits of the object that is decided about as edits of the document.

@@ -7,11 +7,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::inputs::Inputs;
-use crate::judge::{Checked, Decided, Manifest, keep_first};
+use crate::judge::{Checked, Decided, JudgedValues, keep_first};
 use crate::load::fill_in;
 use crate::object_name::object_ref;
 use crate::objects::{CheckedObject, Filled};
-use memgate_core::admission::Admitted;
 use memgate_core::decide::part;
 use memgate_manifest::document::{Document, parse_parts};
 use memgate_manifest::later::is_marked;
@@ -49,7 +48,7 @@ fn decided(document: Document, snapshot: &Snapshot, occasion: Occasion<'static>)
     clean_fields(&mut value);
     let (mut findings, not_shown) = findings(&document, &value, &later.unknown, snapshot, occasion)?;
     let json = value.to_string();
-    let manifest = Manifest::whole(&json);
+    let manifest = JudgedValues::whole(&json);
     for finding in &mut findings {
         let place = finding.pointer.clone();
         finding.settle_at(&place);
@@ -60,14 +59,7 @@ fn decided(document: Document, snapshot: &Snapshot, occasion: Occasion<'static>)
     let object = CheckedObject::part(document.shared_place(), named, later);
     let reason = if findings.iter().any(Finding::is_denial) { Reason::Invalid } else { Reason::Valid };
     let decision = Decision { findings, not_shown, ..Decision::pass(reason) };
-    Some(Decided {
-        object: Box::new(object),
-        admitted: Arc::new(Admitted { edits: Vec::new(), decision, object: None }),
-        unknown: Box::default(),
-        of_form: Vec::new(),
-        is_judged: true,
-        users: None,
-    })
+    Some(Decided { object: Box::new(object), decision, is_judged: true, users: None })
 }
 
 /// The findings about the fields that are there; `None` for kinds without a definition.

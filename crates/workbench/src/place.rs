@@ -20,7 +20,6 @@ use memgate_model::decision::NotShown;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::NAMESPACE;
 use memgate_model::policy_rule::Counts;
-use memgate_primitives::pointer::Pointer;
 
 /// The report of everything that was checked, in the order of the inputs.
 pub fn report(checked: &Checked) -> Report<'_> {
@@ -28,7 +27,7 @@ pub fn report(checked: &Checked) -> Report<'_> {
     let judged_once = once(decided.iter().filter(|decided| decided.is_judged));
     let mut unknown: Vec<String> = decided
         .iter()
-        .flat_map(|decided| &decided.unknown)
+        .flat_map(|decided| &decided.decision.unknown)
         .map(|it| (checked.inputs.makers.get(it), object_ref(it.clone()).title()))
         .map(|(maker, title)| {
             maker.map_or_else(|| title.clone(), |maker| format!("{title} ({maker} may make it)"))
@@ -38,8 +37,7 @@ pub fn report(checked: &Checked) -> Report<'_> {
     unknown.dedup();
     let refused = refused(checked);
     let others_denied = refused.values().filter(|(notice, _)| notice.finding.is_denial()).count();
-    let not_shown =
-        decided.iter().map(|decided| (&decided.object.object_ref, decided.admitted.decision.not_shown));
+    let not_shown = decided.iter().map(|decided| (&decided.object.object_ref, decided.decision.not_shown));
     Report {
         files: checked.inputs.files(),
         units: checked.places_of_units.keys().filter(|unit| !unit.is_empty()).count(),
@@ -94,7 +92,7 @@ fn refused(checked: &Checked) -> BTreeMap<&ObjectRef, (&Notice, JudgedObject<'_>
 
 /// How many findings depend on labels of unknown Namespaces, without those that a comment or the base made notes.
 fn assumed(decided: &Decided) -> usize {
-    let decision = &decided.admitted.decision;
+    let decision = &decided.decision;
     if decision.not_shown != NotShown::default() {
         return decision.counts.values().map(|counts| counts.assumed).sum();
     }
@@ -110,7 +108,7 @@ pub fn table(checked: &Checked) -> Table<'_> {
         let numbers = of_no_policy(decided);
         rows.entry((None, namespace(decided))).or_default().add(numbers);
         total.add(numbers);
-        let decision = &decided.admitted.decision;
+        let decision = &decided.decision;
         for policy in &decision.policies {
             let Counts { violations, exempted, unknown, denials, warnings, .. } =
                 decision.counts.get(policy).copied().unwrap_or_default();
@@ -127,7 +125,7 @@ pub fn table(checked: &Checked) -> Table<'_> {
 
 /// The numbers of denials and warnings that are not of a policy.
 fn of_no_policy(decided: &Decided) -> Numbers {
-    let decision = &decided.admitted.decision;
+    let decision = &decided.decision;
     let shown = |severity, is_of_policy| {
         let is_it = |it: &&Finding| it.policy.is_some() == is_of_policy && it.severity == severity;
         decided.findings().filter(is_it).count()
@@ -274,10 +272,10 @@ fn judged(decided: &Decided) -> JudgedObject<'_> {
 fn findings<'r>(decided: &'r Decided, elsewhere: &mut ElsewhereByFinding<'r>) -> Vec<LocatedFinding<'r>> {
     let object = &decided.object;
     let mut located: Vec<_> = decided
-        .located_findings()
-        .map(|(finding, pointer)| {
+        .findings()
+        .map(|finding| {
             let others = elsewhere.remove(&std::ptr::from_ref(finding)).unwrap_or_default();
-            locate(object, finding, pointer, others)
+            locate(object, finding, others)
         })
         .collect();
     located.sort_by_key(|located| (located.location.file, located.location.start));
@@ -287,14 +285,13 @@ fn findings<'r>(decided: &'r Decided, elsewhere: &mut ElsewhereByFinding<'r>) ->
 fn locate<'r>(
     object: &'r CheckedObject,
     finding: &'r Finding,
-    pointer: Pointer,
     others: Vec<Related<'r>>,
 ) -> LocatedFinding<'r> {
-    let standing = object.standing(&pointer);
+    let standing = object.standing(&finding.pointer);
     let (caret, anchor) = standing.carets(finding.at_key);
     let location = location_of(&standing, caret);
     let own = finding.related.as_ref().and_then(|(pointer, label)| {
-        let standing = object.standing(&object.in_document(pointer));
+        let standing = object.standing(pointer);
         let location = location_of(&standing, standing.carets(false).0);
         standing.is_exact().then(|| Related { location, label: (*label).to_owned() })
     });
@@ -309,7 +306,7 @@ fn locate<'r>(
     let related = related.filter(|it| object.spots.is_none() || is_other(it)).collect();
     LocatedFinding {
         finding,
-        pointer,
+        pointer: finding.pointer.clone(),
         object_ref: &object.object_ref,
         units: Vec::new(),
         shares_text: object.spots.is_some(),

@@ -64,10 +64,10 @@ fn changed(checked: &Checked) -> impl Iterator<Item = (&CheckedObject, &[Edit])>
     let denied = checked.decided.iter().filter(|it| !it.allowed());
     let denied: BTreeSet<_> = denied.map(|it| place(&it.object)).collect();
     let is_changed =
-        move |it: &&Decided| !it.admitted.edits.is_empty() && !denied.contains(&place(&it.object));
+        move |it: &&Decided| !it.decision.edits.is_empty() && !denied.contains(&place(&it.object));
     let changed = checked.decided.iter().filter(is_changed);
     let changed = changed.filter(is_shown);
-    changed.map(|decided| (&*decided.object, decided.admitted.edits.as_slice()))
+    changed.map(|decided| (&*decided.object, decided.decision.edits.as_slice()))
 }
 
 /// Edits as a patch. They are always JSON.

@@ -102,22 +102,17 @@ pub fn leave_out(checked: &mut Checked, ignored: &IgnoredCodes) -> Result<(), Er
         return Err(Error::Code(fault));
     }
     let mut seen = BTreeSet::new();
-    for Decided { object, admitted, of_form, .. } in &mut checked.decided {
-        let mut stays = |finding: &Finding, pointer| {
+    for Decided { object, decision, .. } in &mut checked.decided {
+        decision.findings.retain(|finding| {
             let stays = !ignored.has(finding.code_name());
             if !stays && finding.relation != Relation::Follows {
                 // Two units may have one file.
-                let standing = object.standing(&pointer);
+                let standing = object.standing(&finding.pointer);
                 let at = (Arc::as_ptr(standing.source()), standing.carets(finding.at_key).0.start);
                 seen.insert((at, finding.code_name().to_owned()));
             }
             stays
-        };
-        if admitted.decision.findings.iter().any(|finding| ignored.has(finding.code_name())) {
-            let findings = &mut Arc::make_mut(admitted).decision.findings;
-            findings.retain(|finding| stays(finding, object.in_document(&finding.pointer)));
-        }
-        of_form.retain(|finding| stays(finding, finding.pointer.clone()));
+        });
     }
     tell_follows(&mut checked.decided);
     let notices = &mut checked.inputs.notices;
@@ -137,7 +132,7 @@ fn tell_follows(all: &mut [Decided]) {
             (Arc::clone(&it.unit), Arc::clone(&it.kind), Arc::clone(&it.namespace), Arc::clone(&it.name))
         })
         .collect();
-    for Decided { object, admitted, .. } in &mut *all {
+    for Decided { object, decision, .. } in &mut *all {
         let is_alone = |finding: &Finding| {
             let cause = finding.elsewhere.first().filter(|_| finding.relation == Relation::Follows);
             cause.is_some_and(|Elsewhere { object: cause, .. }| {
@@ -148,10 +143,8 @@ fn tell_follows(all: &mut [Decided]) {
                 !causes.contains(&(Arc::clone(&object.object_ref.unit), kind, namespace, name))
             })
         };
-        if admitted.decision.findings.iter().any(is_alone) {
-            let findings = &mut Arc::make_mut(admitted).decision.findings;
-            findings.iter_mut().filter(|it| is_alone(it)).for_each(|it| it.relation = Relation::New);
-        }
+        let findings = decision.findings.iter_mut();
+        findings.filter(|it| is_alone(it)).for_each(|it| it.relation = Relation::New);
     }
     all.iter_mut().for_each(Decided::tell_users);
 }
@@ -311,15 +304,8 @@ fn apply_rules(checked: &mut Checked) {
         let rule = *known.entry(key).or_insert_with(|| rules.find(source.name(), finding.code_name()));
         rule.is_none_or(|rule| rule.apply(finding, lowered))
     };
-    for Decided { object, admitted, of_form, .. } in &mut checked.decided {
-        if !admitted.decision.findings.is_empty() {
-            let findings = &mut Arc::make_mut(admitted).decision.findings;
-            findings.retain_mut(|finding| {
-                let standing = object.standing(&object.in_document(&finding.pointer));
-                stays(standing.source(), finding)
-            });
-        }
-        of_form.retain_mut(|finding| stays(object.standing(&finding.pointer).source(), finding));
+    for Decided { object, decision, .. } in &mut checked.decided {
+        decision.findings.retain_mut(|finding| stays(object.standing(&finding.pointer).source(), finding));
     }
     notices.retain_mut(|notice| stays(&notice.source, &mut notice.finding));
 }

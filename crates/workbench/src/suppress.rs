@@ -14,7 +14,6 @@ use crate::report::ObjectRef;
 use crate::rules::change;
 use memgate_manifest::place::LastSource;
 use memgate_manifest::source::{Source, Span};
-use memgate_model::decision::NotShown;
 use memgate_model::finding::{Finding, Relation, Severity};
 use memgate_primitives::pointer::Pointer;
 
@@ -116,20 +115,15 @@ impl FindingPlace<'_> {
 /// Visits every finding that is shown: those about objects first, then those about files.
 pub(crate) fn each(checked: &mut Checked, mut visit: impl FnMut(&FindingPlace<'_>, &mut Finding)) {
     let mut last = LastSource::default();
-    for Decided { object, admitted, of_form, .. } in &mut checked.decided {
-        let object = &*object;
+    for Decided { object, decision, .. } in &mut checked.decided {
         last.is_now(&object.place);
-        let place = |pointer| {
+        for finding in &mut decision.findings {
+            let pointer = finding.pointer.clone();
             let at = object.standing(&pointer);
-            FindingPlace { source: at.source(), object_ref: &object.object_ref, pointer, at }
-        };
-        let is_empty = admitted.decision.findings.is_empty();
-        let admitted = Some(admitted).filter(|_| !is_empty).map(Arc::make_mut);
-        for finding in admitted.into_iter().flat_map(|admitted| &mut admitted.decision.findings) {
-            visit(&place(object.in_document(&finding.pointer)), finding);
-        }
-        for finding in of_form {
-            visit(&place(finding.pointer.clone()), finding);
+            visit(
+                &FindingPlace { source: at.source(), object_ref: &object.object_ref, pointer, at },
+                finding,
+            );
         }
     }
     for Notice { finding, object_ref, source, span, .. } in &mut checked.inputs.notices {
@@ -148,7 +142,7 @@ pub(crate) fn identify(checked: &mut Checked) -> Vec<Identity> {
 /// The findings that are counted but not shown, of objects with very many, with their numbers.
 fn not_shown(checked: &Checked) -> Vec<(Identity, usize)> {
     let of_object = |decided: &Decided| {
-        let counts = decided.admitted.decision.not_shown;
+        let counts = decided.decision.not_shown;
         [(Severity::Deny, counts.denials), (Severity::Warn, counts.warnings)]
             .map(|(severity, count)| (not_shown_of(&decided.object.object_ref, severity), count))
     };
@@ -183,11 +177,7 @@ pub fn suppress(checked: &mut Checked, identities: &[Identity], known: &mut Know
         }
     });
     for decided in &mut checked.decided {
-        let object_ref = &decided.object.object_ref;
-        if decided.admitted.decision.not_shown == NotShown::default() {
-            continue;
-        }
-        let counts = &mut Arc::make_mut(&mut decided.admitted).decision.not_shown;
+        let (object_ref, counts) = (&decided.object.object_ref, &mut decided.decision.not_shown);
         for (severity, count) in
             [(Severity::Deny, &mut counts.denials), (Severity::Warn, &mut counts.warnings)]
         {

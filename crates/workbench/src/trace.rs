@@ -6,7 +6,6 @@ use std::sync::Arc;
 use crate::copied::CopiedSecrets;
 use crate::inputs::Inputs;
 use crate::judge::{Checked, Decided};
-use crate::notices::Notice;
 use crate::objects::UndecidedObject;
 use crate::origins::Origins;
 use crate::origins::files::Files;
@@ -71,19 +70,8 @@ fn hide_copied(decided: &mut [Decided], inputs: &mut Inputs) {
     if copied.is_empty() {
         return;
     }
-    for Decided { object, admitted, of_form, .. } in decided {
-        if !admitted.decision.findings.is_empty() {
-            for finding in &mut Arc::make_mut(admitted).decision.findings {
-                let pointer = object.in_document(&finding.pointer);
-                copied.mask(finding, &pointer);
-            }
-        }
-        for finding in of_form {
-            let pointer = finding.pointer.clone();
-            copied.mask(finding, &pointer);
-        }
-    }
-    for Notice { finding, .. } in &mut inputs.notices {
+    let of_objects = decided.iter_mut().flat_map(|it| &mut it.decision.findings);
+    for finding in of_objects.chain(inputs.notices.iter_mut().map(|it| &mut it.finding)) {
         let pointer = finding.pointer.clone();
         copied.mask(finding, &pointer);
     }
@@ -117,9 +105,9 @@ fn spots(decided: &Decided, origins: &Origins, files: &mut Files) -> Option<Spot
     let rendered = (origins.rendered_in(object.place.source())?, object.place.start());
     let mut pointers = vec![(false, Pointer::root())];
     pointers.extend(object.later.iter().filter_map(|later| Some((false, later.first.clone()?))));
-    for (finding, pointer) in decided.located_findings() {
-        pointers.push((finding.at_key, pointer));
-        pointers.extend(finding.related.iter().map(|(pointer, _)| (false, object.in_document(pointer))));
+    for finding in decided.findings() {
+        pointers.push((finding.at_key, finding.pointer.clone()));
+        pointers.extend(finding.related.iter().map(|(pointer, _)| (false, pointer.clone())));
     }
     // Of two findings about a field, one about its key and one about its value, both stand at the key.
     pointers.sort();

@@ -141,13 +141,10 @@ fn compare(mut before: BTreeMap<Key, Decided>, checked: Checked, owners: &BTreeM
             lifted(base, &findings)
         };
         if from != to || !telling.is_empty() {
-            Arc::make_mut(&mut after.admitted).decision.findings = telling;
+            after.decision.findings = telling;
             changes.push(Changed { index: all.len(), owner: owners.get(&key).cloned(), from, to });
         }
-        let missing: Vec<Finding> = after.admitted.edits.iter().filter_map(missing).collect();
-        if !missing.is_empty() {
-            Arc::make_mut(&mut after.admitted).decision.findings.extend(missing);
-        }
+        after.decision.findings.extend(after.decision.edits.iter().filter_map(missing));
         all.push(after);
     }
     // The new policies do not judge these objects.
@@ -155,7 +152,7 @@ fn compare(mut before: BTreeMap<Key, Decided>, checked: Checked, owners: &BTreeM
         let from = verdict(&gone);
         let findings = take_findings(&mut gone);
         if from != Verdict::Allowed {
-            Arc::make_mut(&mut gone.admitted).decision.findings = lifted(findings, &[]);
+            gone.decision.findings = lifted(findings, &[]);
             changes.push(Changed {
                 index: all.len(),
                 owner: owners.get(&key).cloned(),
@@ -170,22 +167,15 @@ fn compare(mut before: BTreeMap<Key, Decided>, checked: Checked, owners: &BTreeM
 
 /// What is wrong with a policy or an exemption among the objects.
 fn faults_of_policy(decided: &Decided) -> impl Iterator<Item = Fault> {
-    let faults =
-        decided.located_findings().filter(|(finding, _)| *finding.code == INVALID && finding.is_denial());
-    faults.map(|(finding, pointer)| {
-        let standing = decided.object.standing(&pointer);
+    let faults = decided.findings().filter(|finding| *finding.code == INVALID && finding.is_denial());
+    faults.map(|finding| {
+        let standing = decided.object.standing(&finding.pointer);
         error_of(standing.source(), standing.carets(finding.at_key).0, finding)
     })
 }
 
-/// Takes all findings out of a decision. Those about the form are the same in both runs, so they are dropped.
-fn take_findings(decided: &mut Decided) -> Vec<Finding> {
-    decided.of_form.clear();
-    let decision = &decided.admitted.decision;
-    if decision.findings.is_empty() && decision.not_shown == NotShown::default() {
-        return Vec::new();
-    }
-    let decision = &mut Arc::make_mut(&mut decided.admitted).decision;
+/// Takes all findings out of a decision.
+fn take_findings(Decided { decision, .. }: &mut Decided) -> Vec<Finding> {
     decision.not_shown = NotShown::default();
     std::mem::take(&mut decision.findings)
 }

@@ -101,7 +101,9 @@ impl Repository {
             let remote = format!("origin/{reference}");
             return Err(failed(match commit(&remote, interrupt)? {
                 Some(_) => format!("there is no such branch here; did you mean {remote}?"),
-                None => format!("there is no such commit here; fetch it: git fetch origin {reference} ({WHOLE})"),
+                None => {
+                    format!("there is no such commit here; fetch it: git fetch origin {reference} ({WHOLE})")
+                }
             }));
         };
         let Some(head) = commit("HEAD", interrupt)? else {

@@ -2,7 +2,6 @@
 //! marked.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use memgate_model::finding::{Code, Finding, Relation, Severity};
 use memgate_model::object::Reference;
@@ -19,7 +18,7 @@ use crate::report::USED_BY;
 /// Adds the users of each denied memory resource to its first denial, and marks the warnings of users that only repeat it.
 pub(super) fn name_users(all: &mut [Decided], snapshot: &Snapshot) {
     let mut denied = BTreeSet::new();
-    for decided in all.iter_mut().filter(|decided| !decided.admitted.allowed()) {
+    for decided in all.iter_mut().filter(|decided| !decided.decision.allowed()) {
         let Some((object, users)) = users(decided, snapshot) else { continue };
         decided.users = Some(format!("{USED_BY}{users}").into());
         decided.tell_users();
@@ -33,10 +32,8 @@ pub(super) fn name_users(all: &mut [Decided], snapshot: &Snapshot) {
         of.is_some_and(|cause| denied.contains(&cause.object))
     };
     for decided in all.iter_mut().filter(|_| !denied.is_empty()) {
-        if decided.admitted.decision.findings.iter().any(repeats) {
-            let findings = &mut Arc::make_mut(&mut decided.admitted).decision.findings;
-            findings.iter_mut().filter(|it| repeats(it)).for_each(|it| it.relation = Relation::Follows);
-        }
+        let findings = decided.decision.findings.iter_mut();
+        findings.filter(|it| repeats(it)).for_each(|it| it.relation = Relation::Follows);
     }
 }
 
@@ -44,9 +41,8 @@ impl Decided {
     /// Lets its first denial name the users, and nothing else: those of an object that is not denied have findings of their own.
     pub(crate) fn tell_users(&mut self) {
         let Some(users) = self.users.as_deref() else { return };
-        let findings = &mut Arc::make_mut(&mut self.admitted).decision.findings;
         let mut is_named = false;
-        for finding in findings {
+        for finding in &mut self.decision.findings {
             let tells = !is_named && finding.is_denial();
             let message = finding.message();
             let has_them = message.contains(users);
