@@ -68,7 +68,7 @@ fn names_in(document: &Document, snapshot: &Snapshot) -> Vec<Name> {
     let reader = if given.is_some() { StateReader::new } else { StateReader::without_namespace };
     let mut state = reader(snapshot, &budget);
     for edge in families.iter().flat_map(|family| family.edges.iter().chain(other_edges(family))) {
-        for sites in sites_of(edge, (group, kind), value) {
+        if let Some(sites) = sites_of(edge, (group, kind), value) {
             let others = sites.references(edge, home, &mut state).into_iter();
             names.extend(others.map(|(pointer, object)| name(pointer, object, false)));
         }
@@ -87,7 +87,7 @@ struct Sites<'v> {
     all: Vec<Site<'v, Value>>,
 }
 
-fn sites_of<'v>(edge: &'static Edge, (group, kind): (&str, &str), value: &'v Value) -> Vec<Sites<'v>> {
+fn sites_of<'v>(edge: &'static Edge, (group, kind): (&str, &str), value: &'v Value) -> Option<Sites<'v>> {
     let pod = match workload::find(group, kind).filter(|it| it.is_built_in()) {
         Some(workload) => Some(workload.template()),
         None => (group.is_empty() && kind == "Pod").then_some(""),
@@ -95,17 +95,7 @@ fn sites_of<'v>(edge: &'static Edge, (group, kind): (&str, &str), value: &'v Val
     let part = |base: &'static str| Some((base, value.pointer(base)?));
     let from = edge.from.iter().find(|known| known.is(group, kind)).copied();
     let base = if edge.from.is_empty() { pod } else { from.map(|_| "") };
-    let own = base.and_then(part).map(|(base, value)| Sites { base, from, value, all: edge.sites(value) });
-    // What selects pods by a label names what the label does.
-    let selects = workload::SELECTORS.iter().find(|known| (known.0, known.1) == (group, kind));
-    let label = edge.path.strip_prefix("/metadata/labels").filter(|_| edge.from.is_empty());
-    let selector = label.zip(selects.and_then(|(_, _, base)| part(base)));
-    let selected = selector.and_then(|(label, (base, value))| {
-        let text = value.pointer(label).and_then(Value::as_str)?;
-        let site = Site { pointer: Pointer::new(label), text, holder: value, element: None };
-        Some(Sites { base, from: None, value, all: vec![site] })
-    });
-    own.into_iter().chain(selected).collect()
+    base.and_then(part).map(|(base, value)| Sites { base, from, value, all: edge.sites(value) })
 }
 
 impl Sites<'_> {
