@@ -5,7 +5,7 @@
 use crate::report::json::without_nulls;
 use jiff::{SignedDuration, Timestamp};
 use memgate_model::kind::{MEMORY_POLICY_EXEMPTION, NAMESPACE};
-use memgate_model::policy::{Exemption, Policies, Policy};
+use memgate_model::policy::Policies;
 use memgate_policy::leftover::rejected;
 use memgate_policy::read;
 use memgate_primitives::suggest::{did_you_mean, nearest};
@@ -72,11 +72,11 @@ impl ExemptObject {
 /// # Errors
 /// When it would not be in force: the reasons, a sentence each.
 pub fn exemption(request: &ExemptionRequest<'_>, policies: &Policies) -> Result<Value, Vec<String>> {
-    let Some(policy) = policies.get(request.policy) else {
+    if policies.get(request.policy).is_none() {
         let names = policies.iter().map(|policy| policy.name.as_str());
         let hint = did_you_mean(nearest(request.policy, names));
         return Err(vec![format!("--policy gives no policy \"{}\"{hint}", request.policy)]);
-    };
+    }
     let manifest = manifest(request)?;
     let (exemption, faults) = read::exemption(&manifest, &memgate_platforms::ALL);
     let Some(exemption) = exemption else {
@@ -84,7 +84,7 @@ pub fn exemption(request: &ExemptionRequest<'_>, policies: &Policies) -> Result<
     };
     match rejected(&exemption, policies) {
         None => Ok(manifest),
-        Some(finding) => Err(vec![format!("{}; {}", finding.message(), advice(&exemption, policy))]),
+        Some(finding) => Err(vec![finding.message().into_owned()]),
     }
 }
 
@@ -122,29 +122,6 @@ fn default_name(request: &ExemptionRequest<'_>) -> String {
     let text: String =
         text.chars().map(|letter| if is_plain(letter) { letter } else { '-' }).take(63).collect();
     text.trim_matches('-').to_owned()
-}
-
-/// The help for an exemption that its policy does not accept.
-fn advice(exemption: &Exemption, policy: &Policy) -> String {
-    let rule = |id: &str| policy.rules.iter().find(|rule| rule.about.id == id);
-    if let Some(missing) = exemption.rules.iter().find(|id| rule(id).is_none()) {
-        let ids: Vec<&str> = policy.rules.iter().map(|rule| rule.about.id.as_str()).collect();
-        return match nearest(missing, ids.iter().copied()) {
-            Some(near) => format!("did you mean \"{near}\"?"),
-            None => format!("it has {}", ids.join(", ")),
-        };
-    }
-    if exemption.rules.iter().filter_map(|id| rule(id)).any(|rule| !rule.exemptable) {
-        return "mend the object, or ask the owner of the policy".to_owned();
-    }
-    let Some(terms) = &policy.exemptions else {
-        return "it has no spec.exemptions, so no namespace may grant one".to_owned();
-    };
-    if terms.namespaces.contains(&exemption.namespace) {
-        return format!("use --ttl {} or less", duration(terms.max_age));
-    }
-    let names: Vec<&str> = terms.namespaces.iter().map(String::as_str).collect();
-    format!("use -n with {}", names.join(" or "))
 }
 
 /// Nanoseconds as the policy may have written them: in days where they are whole ones.
