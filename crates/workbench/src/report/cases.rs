@@ -104,19 +104,12 @@ fn junit(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
         suites.add_error(error);
     }
     for case in report.cases {
-        let result = match case.failures.as_slice() {
-            [] => TestResult::Passed,
-            [first, ..] => TestResult::Failed {
-                kind: "case".to_owned(),
-                message: first.clone(),
-                text: case
-                    .failures
-                    .iter()
-                    .fold(format!("{}:{}:\n", at_line_start(&case.file), case.line), |text, failure| {
-                        format!("{text}- {}\n", plain(failure))
-                    }),
-            },
-        };
+        let start = format!("{}:{}:\n", at_line_start(&case.file), case.line);
+        let result = case.failures.first().map(|first| TestResult {
+            element: "failure",
+            about: Some(["case".to_owned(), first.clone()]),
+            text: case.failures.iter().fold(start, |text, it| format!("{text}- {}\n", plain(it))),
+        });
         suites.add(&case.file, [Test { name: case.name.clone(), result }]);
     }
     suites.write(out)

@@ -21,29 +21,22 @@ struct Suite {
     tests: Vec<Test>,
 }
 
-/// A test and its result.
+/// A test, with what is said of it unless it just passed.
 #[derive(Debug)]
 pub(super) struct Test {
     pub name: String,
-    pub result: TestResult,
+    pub result: Option<TestResult>,
 }
 
+/// What is said of a test.
 #[derive(Debug)]
-pub(super) enum TestResult {
-    Passed,
-    /// It passed, with findings that are not failures.
-    Remarked(String),
-    /// An exemption from a policy applies.
-    Skipped(String),
-    Failed {
-        kind: String,
-        message: String,
-        text: String,
-    },
-    Error {
-        kind: String,
-        message: String,
-    },
+pub(super) struct TestResult {
+    /// The element: `system-out` of a test that passed, `skipped` for an exemption from a policy, `failure` or `error`.
+    pub element: &'static str,
+    /// Of a failure and an error its type and message.
+    pub about: Option<[String; 2]>,
+    /// The text in the element.
+    pub text: String,
 }
 
 /// Writes the report as suites; warnings are failures with `warnings_fail`.
@@ -108,7 +101,8 @@ impl Suites {
     pub(super) fn add_error(&mut self, error: &InputError<'_>) {
         let (kind, message) = (error.code().to_owned(), error.line.clone());
         let name = format!("{} can be read", error.file.map_or_else(|| "the input".into(), relative));
-        let test = Test { name, result: TestResult::Error { kind, message } };
+        let result = TestResult { element: "error", about: Some([kind, message]), text: String::new() };
+        let test = Test { name, result: Some(result) };
         self.add(error.file.unwrap_or("memgate"), [test]);
     }
 
@@ -131,7 +125,7 @@ impl Suites {
 /// One test for the object if nothing is found, else one for each code.
 fn tests(title: &str, found: &[&LocatedFinding<'_>], warnings_fail: bool) -> Vec<Test> {
     if found.is_empty() {
-        return vec![Test { name: title.to_owned(), result: TestResult::Passed }];
+        return vec![Test { name: title.to_owned(), result: None }];
     }
     let mut codes: Vec<&str> = found.iter().map(|located| located.finding.code_name()).collect();
     codes.sort_unstable();
@@ -146,15 +140,14 @@ fn tests(title: &str, found: &[&LocatedFinding<'_>], warnings_fail: bool) -> Vec
                 Severity::Note => false,
             };
             let text = of_code(code).fold(String::new(), |text, located| text + &lines(located));
-            let result = match of_code(code).find(fails) {
-                None if of_code(code).all(|located| is_exempt(located)) => TestResult::Skipped(text),
-                None => TestResult::Remarked(text),
-                Some(first) => TestResult::Failed {
-                    kind: code.to_owned(),
-                    message: first.finding.message().into_owned(),
-                    text,
-                },
+            let failure = of_code(code).find(fails).map(|it| it.finding.message().into_owned());
+            let element = match &failure {
+                Some(_) => "failure",
+                None if of_code(code).all(|located| is_exempt(located)) => "skipped",
+                None => "system-out",
             };
+            let about = failure.map(|message| [code.to_owned(), message]);
+            let result = Some(TestResult { element, about, text });
             Test { name: format!("{title}: {code}"), result }
         })
         .collect()
@@ -179,34 +172,20 @@ fn lines(located: &LocatedFinding<'_>) -> String {
     text
 }
 
-fn counts<'t>(tests: impl Iterator<Item = &'t Test>) -> String {
-    let (mut all, mut failures, mut errors) = (0, 0, 0);
-    for test in tests {
-        all += 1;
-        match test.result {
-            TestResult::Failed { .. } => failures += 1,
-            TestResult::Error { .. } => errors += 1,
-            TestResult::Passed | TestResult::Remarked(_) | TestResult::Skipped(_) => {}
-        }
-    }
+fn counts<'t>(tests: impl Iterator<Item = &'t Test> + Clone) -> String {
+    let of = |element| {
+        tests.clone().filter_map(|it| it.result.as_ref()).filter(|it| it.element == element).count()
+    };
+    let (all, failures, errors) = (tests.clone().count(), of("failure"), of("error"));
     format!("tests=\"{all}\" failures=\"{failures}\" errors=\"{errors}\"")
 }
 
 fn write_test(suite: &str, test: &Test, out: &mut impl Write) -> io::Result<()> {
     write!(out, "    <testcase classname={} name={}", quoted(suite), quoted(&test.name))?;
-    match &test.result {
-        TestResult::Passed => return writeln!(out, "/>"),
-        TestResult::Remarked(remark) => write!(out, "><system-out>{}</system-out>", text(remark)),
-        TestResult::Skipped(why) => write!(out, "><skipped>{}</skipped>", text(why)),
-        TestResult::Failed { kind, message, text } => {
-            let (kind, message, lines) = (quoted(kind), quoted(message), self::text(text));
-            write!(out, "><failure type={kind} message={message}>{lines}</failure>")
-        }
-        TestResult::Error { kind, message } => {
-            write!(out, "><error type={} message={}/>", quoted(kind), quoted(message))
-        }
-    }?;
-    writeln!(out, "</testcase>")
+    let Some(TestResult { element, about, text: lines }) = &test.result else { return writeln!(out, "/>") };
+    let about =
+        about.as_ref().map(|[kind, message]| format!(" type={} message={}", quoted(kind), quoted(message)));
+    writeln!(out, "><{element}{}>{}</{element}></testcase>", about.unwrap_or_default(), text(lines))
 }
 
 /// Text inside an element.
