@@ -29,9 +29,6 @@ use memgate_platforms::common;
 use memgate_primitives::members::Layered;
 use memgate_primitives::pointer::Pointer;
 
-/// The most findings about objects of state that cannot be looked at.
-const MAX_UNREADABLE: usize = 50;
-
 /// A finding about a place in a file.
 #[derive(Debug, Clone)]
 pub struct Notice {
@@ -77,8 +74,6 @@ pub(crate) struct Notices {
     defined: BTreeSet<[String; 2]>,
     /// How many objects of state cannot be looked at.
     pub(crate) unreadable: usize,
-    /// How many findings say so.
-    unreadable_told: usize,
     /// Of each object that is judged or read, by group, kind, namespace and name: the first one.
     objects: Layered<u64, First>,
 }
@@ -118,13 +113,8 @@ impl Notices {
     pub(crate) fn unreadable(&mut self, part: Part<'_>, settings: &Settings) {
         let Part { document, value, .. } = part;
         self.unreadable += 1;
-        let room = MAX_UNREADABLE.saturating_sub(self.unreadable_told);
-        if room == 0 {
-            return;
-        }
         let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().into();
-        for finding in unreadable(part, settings).into_iter().take(room) {
-            self.unreadable_told += 1;
+        for finding in unreadable(part, settings) {
             let (span, _) = document.locate(&finding.pointer).carets(false);
             let object_ref = ObjectRef {
                 api_version: text("/apiVersion"),
