@@ -88,22 +88,19 @@ impl<'v> Maker<'v> {
             return;
         }
         let user = mapped(&object.object_ref);
-        let line = |differs, crosses| MapLine {
+        let line = |crosses| MapLine {
             user: user.clone(),
             family: if view.role == Role::Pod { "" } else { view.family },
             is_pod: view.role == Role::Pod,
             crosses,
-            differs,
         };
         for source in view.sources.iter().map(|source| &source.view) {
             if source.is_undeclared() {
-                self.undeclared(&object.object_ref, source).users.insert(line(None, false));
+                self.undeclared(&object.object_ref, source).users.insert(line(false));
                 continue;
             }
             let crosses = is_other(&view.namespace, &source.namespace);
-            let memory = self.declared(source);
-            let differs = if view.role == Role::Pod { facts(source).other_than(&memory.facts) } else { None };
-            memory.users.insert(line(differs, crosses));
+            self.declared(source).users.insert(line(crosses));
         }
         let kinds = &self.kinds;
         let is_memory =
@@ -113,7 +110,7 @@ impl<'v> Maker<'v> {
             // The reference has the namespace in the platform's own sense.
             let crosses = is_other(view.effective_namespace(), &reference.namespace);
             let namespace = if crosses { &reference.namespace } else { &view.namespace };
-            self.missing(view.family, namespace, reference).users.insert(line(None, crosses));
+            self.missing(view.family, namespace, reference).users.insert(line(crosses));
         }
     }
 

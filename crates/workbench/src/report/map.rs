@@ -207,14 +207,6 @@ impl Facts {
         ];
         facts.into_iter().filter(|(_, fact)| **fact != Fact::Absent)
     }
-
-    /// The facts that differ from those of another memory, in one line.
-    pub fn other_than(&self, declared: &Self) -> Option<String> {
-        let declared: Vec<_> = declared.labelled().collect();
-        let others = self.labelled().filter(|fact| !declared.contains(fact));
-        let words: Vec<String> = others.map(|(label, fact)| format!("{label}: {fact}")).collect();
-        (!words.is_empty()).then(|| words.join(", "))
-    }
 }
 
 /// A line of the map: an object that reaches a memory resource.
@@ -228,8 +220,6 @@ pub struct MapLine {
     pub is_pod: bool,
     /// Whether the memory is in another namespace.
     pub crosses: bool,
-    /// What the pod sets otherwise by its own variables, in one line.
-    pub differs: Option<String>,
 }
 
 impl MappedObject {

@@ -72,7 +72,6 @@ fn list(unit: &UnitMap, lines: &[&MapLine]) -> Markup {
                     li {
                         (line.user.title()) (verdict(unit.verdict(&line.user)))
                         @if line.crosses { " " strong class="deny" { "across namespaces" } }
-                        @if let Some(other) = &line.differs { " (by its own variables: " (other) ")" }
                     }
                 }
                 @if more > 0 { li { "and " (more) " more" } }

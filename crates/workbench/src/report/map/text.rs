@@ -94,6 +94,5 @@ fn write_line(unit: &UnitMap, line: &MapLine, memory: &str, out: &mut impl Write
     if line.crosses {
         write!(out, "  {MARK}across namespaces{MARK:#}")?;
     }
-    writeln!(out)?;
-    line.differs.iter().try_for_each(|other| writeln!(out, "      by its own variables: {other}"))
+    writeln!(out)
 }
