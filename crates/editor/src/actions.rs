@@ -2,7 +2,7 @@
 
 use lsp_types::{CodeAction, CodeActionKind, TextEdit, Uri, WorkspaceEdit};
 
-use crate::diagnostics::{Places, of_finding};
+use crate::diagnostics::{TextPlaces, of_finding};
 use crate::markdown::code_span;
 use crate::navigation::Question;
 use crate::positions::Lines;
@@ -36,7 +36,7 @@ pub(crate) fn actions(question: &Question<'_>, uri: &Uri) -> Result<Vec<CodeActi
     let is_here = |it: &&LocatedFinding<'_>| {
         it.location.file == file && question.touches(it.location.start, it.location.end)
     };
-    let (mut places, mut actions) = (Places::new(root), Vec::new());
+    let (mut places, mut actions) = (TextPlaces::new(root), Vec::new());
     for located in report.causes().filter(is_here).take(MAX_FINDINGS) {
         let own = of_finding(located, &mut places);
         let mut add = |title: String, fixed: &FixedFile, is_preferred: bool| {

@@ -31,7 +31,7 @@ pub(crate) fn of_files(
     let report = report(checked);
     let mut files: BTreeMap<String, Vec<Diagnostic>> =
         open.iter().map(|buffer| (name(root, &buffer.path), Vec::new())).collect();
-    let mut places = Places::new(root);
+    let mut places = TextPlaces::new(root);
     for error in &report.errors {
         match error.file.and_then(|file| files.get_mut(file.trim_start_matches("./"))) {
             Some(of_file) => of_file.push(of_error(error, &mut places)),
@@ -66,7 +66,7 @@ fn plain(range: Range, severity: DiagnosticSeverity, message: &str) -> Diagnosti
     Diagnostic { range, severity, source, message, ..Diagnostic::default() }
 }
 
-fn of_error<'r>(error: &'r InputError<'r>, places: &mut Places<'_, 'r>) -> Diagnostic {
+fn of_error<'r>(error: &'r InputError<'r>, places: &mut TextPlaces<'_, 'r>) -> Diagnostic {
     let range = match &error.location {
         Some(location) => places.range(location),
         None => {
@@ -83,7 +83,7 @@ fn of_error<'r>(error: &'r InputError<'r>, places: &mut Places<'_, 'r>) -> Diagn
 }
 
 /// The diagnostic of a finding.
-pub(crate) fn of_finding<'r>(located: &'r LocatedFinding<'r>, places: &mut Places<'_, 'r>) -> Diagnostic {
+pub(crate) fn of_finding<'r>(located: &'r LocatedFinding<'r>, places: &mut TextPlaces<'_, 'r>) -> Diagnostic {
     let finding = located.finding;
     let severity = match finding.severity {
         Severity::Deny => DiagnosticSeverity::ERROR,
@@ -107,7 +107,7 @@ pub(crate) fn of_finding<'r>(located: &'r LocatedFinding<'r>, places: &mut Place
 
 fn related<'r>(
     all: impl Iterator<Item = &'r Related<'r>>,
-    places: &mut Places<'_, 'r>,
+    places: &mut TextPlaces<'_, 'r>,
 ) -> Option<Vec<DiagnosticRelatedInformation>> {
     let information = |related: &'r Related<'r>| {
         let location = places.location(&related.location)?;
@@ -118,12 +118,12 @@ fn related<'r>(
 }
 
 /// Places in files as places of the protocol. Each text is divided into lines once.
-pub(crate) struct Places<'a, 't> {
+pub(crate) struct TextPlaces<'a, 't> {
     root: &'a Root,
     known: BTreeMap<&'t str, Lines<'t>>,
 }
 
-impl<'a, 't> Places<'a, 't> {
+impl<'a, 't> TextPlaces<'a, 't> {
     /// No text is known yet.
     pub(crate) const fn new(root: &'a Root) -> Self {
         Self { root, known: BTreeMap::new() }

@@ -21,7 +21,7 @@ use memgate_workbench::load::objects_in;
 use serde_json::Value;
 
 /// A place with the name of an object.
-pub(crate) struct Name {
+pub(crate) struct NamedPlace {
     /// The object that has the field.
     pub(crate) place: Arc<DocumentPlace>,
     /// The field in it.
@@ -32,7 +32,7 @@ pub(crate) struct Name {
     pub(crate) is_own: bool,
 }
 
-impl Name {
+impl NamedPlace {
     /// The key and the value; `None` for a field that is not in the text itself.
     pub(crate) fn span(&self) -> Option<Span> {
         let found = self.place.locate(&self.pointer);
@@ -41,13 +41,13 @@ impl Name {
 }
 
 /// The names in the objects of a file of this name, or of all files.
-pub(crate) fn names(inputs: &Inputs, file: Option<&str>) -> Vec<Name> {
+pub(crate) fn names(inputs: &Inputs, file: Option<&str>) -> Vec<NamedPlace> {
     let chosen = |source: &&Arc<Source>| file.is_none_or(|file| source.name() == file);
     let documents = inputs.sources.iter().filter(chosen).flat_map(|source| objects_in(source, inputs));
     documents.flat_map(|(document, _)| names_in(&document, &inputs.snapshot)).collect()
 }
 
-fn names_in(document: &Document, snapshot: &Snapshot) -> Vec<Name> {
+fn names_in(document: &Document, snapshot: &Snapshot) -> Vec<NamedPlace> {
     let (group, kind, value) = (document.group(), document.kind(), document.value());
     let families = &snapshot.settings.families;
     let given = document.namespace().or(snapshot.settings.namespace.as_deref());
@@ -55,7 +55,7 @@ fn names_in(document: &Document, snapshot: &Snapshot) -> Vec<Name> {
     let place = document.shared_place();
     let name = |pointer: Pointer, object: Reference, is_own: bool| {
         let place = Arc::clone(&place);
-        Name { place, pointer, object, is_own }
+        NamedPlace { place, pointer, object, is_own }
     };
     let own_name = value.pointer("/metadata/name").and_then(Value::as_str);
     let own = state_kind(families, group, kind).zip(own_name).map(|(kind, own)| {
@@ -63,7 +63,7 @@ fn names_in(document: &Document, snapshot: &Snapshot) -> Vec<Name> {
         let reference = Reference { kind, namespace: namespace.to_owned(), name: own.to_owned() };
         name(Pointer::new("/metadata/name"), reference, true)
     });
-    let mut names: Vec<Name> = own.into_iter().collect();
+    let mut names: Vec<NamedPlace> = own.into_iter().collect();
     let budget = Budget::default();
     let reader = if given.is_some() { StateReader::new } else { StateReader::without_namespace };
     let mut state = reader(snapshot, &budget);

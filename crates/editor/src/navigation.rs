@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lsp_types::Location;
 
 use crate::buffers::Buffer;
-use crate::names::{Name, names};
+use crate::names::{NamedPlace, names};
 use crate::positions::Lines;
 use crate::uri;
 use crate::workspace::{Root, name, path};
@@ -50,7 +50,7 @@ pub(crate) fn references(mut question: Question<'_>, declares: bool) -> Result<V
     question.run.plan.checks_only_open = false;
     let inputs = load(&question.run.plan)?;
     let names = names(&inputs, None);
-    let is_around = |name: &&Name| name.is_own && question.is_in(&name.place);
+    let is_around = |name: &&NamedPlace| name.is_own && question.is_in(&name.place);
     let around = || names.iter().rfind(is_around).map(|name| &name.object);
     let Some(object) = question.named(&names).next().map(|(object, _)| object).or_else(around) else {
         return Ok(Vec::new());
@@ -81,7 +81,7 @@ impl Question<'_> {
     }
 
     /// The objects that the place names, each with the stretch of its name.
-    pub(crate) fn named<'n>(&self, all: &'n [Name]) -> impl Iterator<Item = (&'n Reference, Span)> {
+    pub(crate) fn named<'n>(&self, all: &'n [NamedPlace]) -> impl Iterator<Item = (&'n Reference, Span)> {
         let around = all.iter().filter(|name| !name.is_own && self.is_in(&name.place));
         around.filter_map(|name| Some((&name.object, name.span()?))).filter(|(_, span)| self.is_at(*span))
     }

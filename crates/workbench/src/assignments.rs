@@ -38,12 +38,12 @@ pub(crate) struct Assignment {
     /// Whether it puts values in.
     pub(crate) has_post_build: bool,
     /// What is wrong with it.
-    pub(crate) faults: Vec<Fault>,
+    pub(crate) faults: Vec<AssignmentFault>,
 }
 
 /// A finding at a place of a Kustomization.
 #[derive(Debug, Clone)]
-pub(crate) struct Fault {
+pub(crate) struct AssignmentFault {
     pub(crate) source: Arc<Source>,
     pub(crate) span: Span,
     pub(crate) object_ref: ObjectRef,
@@ -169,7 +169,7 @@ fn read(
         let why = "is not a valid name of a namespace, so each object here is refused";
         let finding = Finding::deny(&KUSTOMIZATION_INVALID, at, format!("{} {why}", quoted(target)))
             .proposing_name(target);
-        Fault { source, span, object_ref, finding }
+        AssignmentFault { source, span, object_ref, finding }
     }));
     let reads = post_build.and_then(|it| it.get("substituteFrom")).and_then(Value::as_array);
     for reads in reads.into_iter().flatten() {

@@ -64,13 +64,13 @@ pub struct Branch {
     /// The root of the work tree, and the working directory in it.
     root: PathBuf,
     working_directory: PathBuf,
-    tip: Tree,
-    start: Tree,
+    tip: CommitFiles,
+    start: CommitFiles,
 }
 
 /// The files of a commit.
 #[derive(Debug)]
-struct Tree {
+struct CommitFiles {
     commit: String,
     /// By their paths from the root.
     blobs: BTreeMap<String, git::Blob>,
@@ -117,7 +117,7 @@ impl Branch {
         let commits = repository.commits(reference, stop)?;
         let tree = |commit: String| {
             let blobs = git::blobs(&commit, stop)?.into_iter().map(|blob| (blob.name.clone(), blob));
-            Ok::<_, Error>(Tree { blobs: blobs.collect(), commit })
+            Ok::<_, Error>(CommitFiles { blobs: blobs.collect(), commit })
         };
         let [tip, start] = commits.map(tree);
         let working_directory = env::current_dir().map_err(Error::Write)?;
@@ -140,7 +140,7 @@ impl Branch {
     /// # Errors
     /// When a path is outside of the repository, git fails, or the user stops it.
     pub fn write(&self, commit: Commit, plan: &Plan, directory: &Path, stop: &Stop) -> Result<Base, Error> {
-        let Tree { blobs, .. } = if commit == Commit::Named { &self.tip } else { &self.start };
+        let CommitFiles { blobs, .. } = if commit == Commit::Named { &self.tip } else { &self.start };
         let names = blobs.keys().cloned().collect();
         let directory = directory.canonicalize().map_err(Error::Write)?;
         let (root, working_directory) = (self.root.clone(), self.working_directory.clone());

@@ -103,22 +103,22 @@ impl Expect {
 /// A list of texts; a single text is a list of one.
 #[derive(serde::Deserialize)]
 #[serde(untagged)]
-enum Texts {
+enum OneOrMany {
     One(String),
     Many(Vec<String>),
 }
 
-impl From<Texts> for Vec<String> {
-    fn from(texts: Texts) -> Self {
+impl From<OneOrMany> for Vec<String> {
+    fn from(texts: OneOrMany) -> Self {
         match texts {
-            Texts::One(text) => vec![text],
-            Texts::Many(texts) => texts,
+            OneOrMany::One(text) => vec![text],
+            OneOrMany::Many(texts) => texts,
         }
     }
 }
 
 fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    Texts::deserialize(deserializer).map(Vec::from)
+    OneOrMany::deserialize(deserializer).map(Vec::from)
 }
 
 fn given_texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
@@ -128,6 +128,6 @@ fn given_texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<
 fn texts_by_name<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<BTreeMap<String, Vec<String>>, D::Error> {
-    let texts: BTreeMap<String, Texts> = BTreeMap::deserialize(deserializer)?;
+    let texts: BTreeMap<String, OneOrMany> = BTreeMap::deserialize(deserializer)?;
     Ok(texts.into_iter().map(|(name, texts)| (name, texts.into())).collect())
 }

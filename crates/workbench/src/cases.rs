@@ -15,7 +15,7 @@ use crate::exclude::Exclude;
 use crate::inputs::Inputs;
 use crate::load::{self, load};
 use crate::notices::unreadable_errors;
-use crate::places::Part;
+use crate::places::DocumentValue;
 use crate::plan::Plan;
 use crate::read::collect;
 use crate::report::cases::{CaseReport, CaseResult};
@@ -139,7 +139,7 @@ fn run_document(document: &Document, base: &Snapshot, run: &mut CaseRun) {
     for case in cases {
         let list = case.pointer.key("state");
         let errors = case.state.iter().enumerate().flat_map(|(index, value)| {
-            unreadable_errors(Part { document, within: &list.index(index), value }, &base.settings)
+            unreadable_errors(DocumentValue { document, within: &list.index(index), value }, &base.settings)
         });
         let known = run.inputs.errors.len();
         run.inputs.errors.extend(errors);

@@ -8,7 +8,7 @@ use crate::judge::{Checked, Decided, NO_OBJECT_OF_KIND};
 use crate::layout::shown;
 use crate::passed_over::Why;
 use crate::paths::normal;
-use crate::places::Places;
+use crate::places::ObjectPlaces;
 use crate::plan::Plan;
 use crate::report::ObjectRef;
 use crate::unjudged::{self, Documents, Tree, words};
@@ -25,8 +25,8 @@ use memgate_primitives::pointer::Pointer;
 pub struct AtBase {
     checked: Checked,
     /// The numbers of its judged objects.
-    numbers: BTreeMap<Name, Vec<usize>>,
-    places: Vec<Places>,
+    numbers: BTreeMap<ObjectKey, Vec<usize>>,
+    places: Vec<ObjectPlaces>,
     documents: Documents,
     /// Where its files are, and the root of the work tree.
     directory: PathBuf,
@@ -37,9 +37,9 @@ pub struct AtBase {
 const MOST_SAME: usize = 64;
 
 /// The kind, namespace and name of an object. The group does not count: a platform may move its kinds to another one.
-type Name = [Arc<str>; 3];
+type ObjectKey = [Arc<str>; 3];
 
-fn name_of(object: &ObjectRef) -> Name {
+fn name_of(object: &ObjectRef) -> ObjectKey {
     [&object.kind, &object.namespace, &object.name].map(Arc::clone)
 }
 
@@ -78,7 +78,7 @@ impl AtBase {
         finding: &Finding,
         now: &Decided,
         before: &[&Decided],
-        new: &BTreeSet<Name>,
+        new: &BTreeSet<ObjectKey>,
     ) -> Option<Fate> {
         let pointer = &finding.pointer;
         let was_missing =
@@ -119,11 +119,11 @@ impl AtBase {
     }
 
     /// What became of an object of the base.
-    fn gone(&self, gone: &Reference, new: &BTreeSet<Name>) -> Fate {
+    fn gone(&self, gone: &Reference, new: &BTreeSet<ObjectKey>) -> Fate {
         let Reference { kind, namespace, name } = gone;
         let old = format!("{} {}", kind.kind, quoted(name));
-        let is_like = |[k, home, _]: &&Name| (&**k, &**home) == (kind.kind, &**namespace);
-        let start: Name = [kind.kind, namespace, ""].map(Arc::from);
+        let is_like = |[k, home, _]: &&ObjectKey| (&**k, &**home) == (kind.kind, &**namespace);
+        let start: ObjectKey = [kind.kind, namespace, ""].map(Arc::from);
         let like: Vec<_> = new.range(start..).take_while(is_like).take(2).collect();
         let file = self.file_of(gone).filter(|file| *file != self.root);
         let how = match (&*like, file) {
@@ -159,7 +159,7 @@ pub(crate) fn mark(checked: &mut Checked, base: &AtBase, (tree, plan): (&Tree, &
 
 fn mark_broken(checked: &mut Checked, base: &AtBase) {
     let names = checked.decided.iter().map(|it| name_of(&it.object.object_ref));
-    let new: BTreeSet<Name> = names.filter(|name| !base.numbers.contains_key(name)).collect();
+    let new: BTreeSet<ObjectKey> = names.filter(|name| !base.numbers.contains_key(name)).collect();
     let fates = checked.decided.iter().map(|decided| {
         if !decided.findings().any(is_about_missing) {
             return Vec::new();

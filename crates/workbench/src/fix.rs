@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::judge::{Checked, Decided};
 use crate::load::Error;
 use crate::origins::files::TextPatches;
-use crate::origins::spot::Standing;
+use crate::origins::spot::FindingSpot;
 use crate::report::diff::{self, FileDiff};
 use crate::report::{LocatedFinding, counted, plain};
 use crate::run::{Run, judged_without_ignored};
@@ -176,7 +176,7 @@ fn fixes_by_finding(decided: &Decided, choose: ChooseFix) -> impl Iterator<Item 
         let fix = choose(finding.details().into_owned())?;
         // Of a rendered object, only a field that a file has by itself can be changed.
         let standing = decided.object.standing(&finding.pointer);
-        let Standing::Field(place, standing_at, key) = standing else { return None };
+        let FindingSpot::Field(place, standing_at, key) = standing else { return None };
         let (pointer, fix) = match (key, fix) {
             (Some(key), Fix::Rename(name)) => renamed_path(place, key, &name)?,
             (_, fix) => (pointer_of(&fix, standing_at), fix),

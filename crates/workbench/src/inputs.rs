@@ -11,7 +11,7 @@ use crate::notices::Notice;
 use crate::objects::UndecidedObject;
 use crate::origins::Origins;
 use crate::passed_over::PassedOver;
-use crate::places::Places;
+use crate::places::ObjectPlaces;
 use crate::policy_files::PolicyFiles;
 use crate::unit::NotBuilt;
 use memgate_core::state::cluster_snapshot::Assumed;
@@ -58,7 +58,7 @@ pub struct Inputs {
     /// Of what was rendered, the files that it comes from.
     pub origins: Origins,
     /// The places of the objects that decisions look at.
-    pub places: Places,
+    pub places: ObjectPlaces,
     /// Where policies and exemptions were read.
     pub policies: PolicyFiles,
     /// What is kept of policies, exemptions and Namespaces for the check of a branch.
@@ -124,7 +124,7 @@ impl Inputs {
             of_read: Vec::new(),
             errors: Vec::new(),
             origins: Origins::default(),
-            places: Places::default(),
+            places: ObjectPlaces::default(),
             policies: PolicyFiles::default(),
             standing: Standing::default(),
             changes: Changes::default(),

@@ -1,7 +1,7 @@
 //! Decides about every object of the inputs, as both webhook calls would.
 //!
 //! ```text
-//! Inputs ──decide_all──▶ Verdicts ──keep_first, cause, notes──▶ Checked
+//! Inputs ──decide_all──▶ JudgedObjects ──keep_first, cause, notes──▶ Checked
 //! ```
 
 pub(crate) mod cause;
@@ -15,14 +15,14 @@ use std::sync::Arc;
 use crate::in_order;
 use crate::inputs::Inputs;
 pub(crate) use crate::judge::decide::{JudgedValues, NO_OBJECT_OF_KIND, States};
-use crate::judge::decide::{Verdict, decide};
+use crate::judge::decide::{ObjectOutcome, decide};
 pub(crate) use crate::judge::notes::{WITHOUT_EFFECT, is_departed_note};
 use crate::judged_by::Standing;
 use crate::judged_documents::JudgedDocuments;
 use crate::notices::Notice;
 use crate::objects::CheckedObject;
 use crate::passed_over::{PassedOver, Why};
-use crate::places::Places;
+use crate::places::ObjectPlaces;
 use crate::report::counted;
 use crate::report::map::MemoryMap;
 use crate::rules::Rules;
@@ -55,7 +55,7 @@ pub struct Checked {
     /// How many findings have [ignored codes](crate::ignored_codes::IgnoredCodes) and were left out.
     pub left_out: usize,
     /// With units, the places of the objects of each.
-    pub places_of_units: BTreeMap<String, Places>,
+    pub places_of_units: BTreeMap<String, ObjectPlaces>,
     /// The severities that the repository gives to findings.
     pub rules: Rules,
     /// The map of memory before anything is judged, if it is wanted.
@@ -67,7 +67,7 @@ pub struct Checked {
 }
 
 impl Checked {
-    fn new(inputs: Inputs, verdicts: Verdicts, policies: &Policies) -> Self {
+    fn new(inputs: Inputs, verdicts: JudgedObjects, policies: &Policies) -> Self {
         let rules = policies.iter().flat_map(|policy| &policy.rules);
         Self {
             inputs,
@@ -198,18 +198,18 @@ fn in_force(policies: &Arc<Policies>) -> Arc<Policies> {
 
 /// What was decided, and what took part in that.
 #[derive(Default)]
-struct Verdicts {
+struct JudgedObjects {
     decided: Vec<Decided>,
     used: Used,
     counts: RuleCounts,
 }
 
 /// Decides about the objects of the inputs. What is not judged goes to those that are passed over, and to the errors.
-fn decide_all(inputs: &mut Inputs, snapshot: &Snapshot, occasion: Occasion<'static>) -> Verdicts {
+fn decide_all(inputs: &mut Inputs, snapshot: &Snapshot, occasion: Occasion<'static>) -> JudgedObjects {
     let occasion = Occasion { counts_rules: true, ..occasion };
     let states = States::new(snapshot, std::mem::take(&mut inputs.unfilled));
     let objects = std::mem::take(&mut inputs.objects);
-    let mut verdicts = Verdicts::default();
+    let mut verdicts = JudgedObjects::default();
     let work = |undecided| decide(undecided, &states, occasion);
     let take = |verdict| {
         verdicts.take(verdict, inputs);
@@ -223,10 +223,10 @@ fn decide_all(inputs: &mut Inputs, snapshot: &Snapshot, occasion: Occasion<'stat
     verdicts
 }
 
-impl Verdicts {
-    fn take(&mut self, verdict: Verdict, inputs: &mut Inputs) {
+impl JudgedObjects {
+    fn take(&mut self, verdict: ObjectOutcome, inputs: &mut Inputs) {
         match verdict {
-            Verdict::Decided(mut decided) => {
+            ObjectOutcome::Decided(mut decided) => {
                 self.note_used(&decided);
                 self.counts.add(&std::mem::take(&mut decided.decision.rules));
                 if !decided.is_judged {
@@ -236,11 +236,11 @@ impl Verdicts {
                     self.decided.push(*decided);
                 }
             }
-            Verdict::Exempt(object) => {
+            ObjectOutcome::Exempt(object) => {
                 let CheckedObject { place, object_ref, .. } = *object;
                 inputs.passed_over.push(PassedOver::object(&place, object_ref, Why::SystemNamespace));
             }
-            Verdict::Fault(error) => inputs.errors.push(error),
+            ObjectOutcome::Fault(error) => inputs.errors.push(error),
         }
     }
 

@@ -89,7 +89,7 @@ pub(crate) fn judges(value: &Value) -> bool {
 }
 
 /// What an object in a checked file says counts.
-pub(crate) enum Counts {
+pub(crate) enum CountsAs {
     /// As it is.
     Itself,
     /// This in its place.
@@ -142,16 +142,16 @@ impl Standings {
         value: &Value,
         file: impl FnOnce() -> String,
         settings: &Settings,
-    ) -> Counts {
+    ) -> CountsAs {
         if matches!(self.by, JudgedBy::Inputs) || !judges(value) {
-            return Counts::Itself;
+            return CountsAs::Itself;
         }
-        let Some(reference) = state::reference(settings, value) else { return Counts::Itself };
+        let Some(reference) = state::reference(settings, value) else { return CountsAs::Itself };
         match &self.by {
-            JudgedBy::Inputs => Counts::Itself,
+            JudgedBy::Inputs => CountsAs::Itself,
             JudgedBy::Kept => {
                 self.kept.objects.insert(reference, (value.clone(), file()));
-                Counts::Itself
+                CountsAs::Itself
             }
             JudgedBy::Reference(_) => self.as_before(reference, value, file, &settings.policies),
         }
@@ -163,15 +163,15 @@ impl Standings {
         value: &Value,
         file: impl FnOnce() -> String,
         settings: &PolicySettings,
-    ) -> Counts {
+    ) -> CountsAs {
         let before = self.at_reference().and_then(|standing| standing.objects.get(&reference));
         let is_given = self.given.contains(&reference);
         if is_given && *reference.kind != NAMESPACE && before.is_some() {
-            return Counts::Nothing;
+            return CountsAs::Nothing;
         }
         if let Some((before, _)) = before {
             let is_same = said(&reference, before) == said(&reference, value);
-            let counts = if is_same { Counts::Itself } else { Counts::Instead(before.clone()) };
+            let counts = if is_same { CountsAs::Itself } else { CountsAs::Instead(before.clone()) };
             if !is_same {
                 let file = file();
                 let file = file.strip_prefix("./").unwrap_or(&file);
@@ -182,15 +182,15 @@ impl Standings {
         }
         if is_given {
             self.changes.later.insert(named(&reference, " (the job gives another one)"));
-            return Counts::Nothing;
+            return CountsAs::Nothing;
         }
         if *reference.kind == MEMORY_POLICY_EXEMPTION {
             self.changes.later.insert(named(&reference, " (new)"));
-            return Counts::Nothing;
+            return CountsAs::Nothing;
         }
         self.changes.new.insert(named(&reference, ""));
         let labels = labels_by_pattern(settings, &reference);
-        if labels.is_empty() { Counts::Itself } else { Counts::Instead(with_labels(value, &labels)) }
+        if labels.is_empty() { CountsAs::Itself } else { CountsAs::Instead(with_labels(value, &labels)) }
     }
 
     /// Adds what the checked files do not have any more, and returns what was kept and what was changed.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// The kind, namespace and name of an object as its text says them.
-pub(crate) type Name = [String; 3];
+pub(crate) type WrittenName = [String; 3];
 
 /// From what the judged objects of a run come.
 #[derive(Debug, Default)]
@@ -12,7 +12,7 @@ pub struct JudgedDocuments {
     /// Documents, by absolute file and first byte.
     pub(crate) documents: BTreeSet<(PathBuf, usize)>,
     /// What templates print, each with its template.
-    pub(crate) printed: BTreeMap<Name, PathBuf>,
+    pub(crate) printed: BTreeMap<WrittenName, PathBuf>,
     /// The files from which something was built.
     pub(crate) built: BTreeSet<PathBuf>,
 }

@@ -44,7 +44,7 @@ const NAMESPACES: &str = "
 
 /// A field of a kind.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Field {
+struct FieldSpec {
     /// The path in the form of kustomize.
     path: String,
     kind: GroupKind,
@@ -54,9 +54,9 @@ struct Field {
 #[derive(Debug, Default)]
 struct Rows {
     /// The fields that name an object of a kind.
-    names: BTreeMap<GroupKind, BTreeSet<Field>>,
+    names: BTreeMap<GroupKind, BTreeSet<FieldSpec>>,
     /// The fields with the namespace of a named object.
-    namespaces: BTreeSet<Field>,
+    namespaces: BTreeSet<FieldSpec>,
 }
 
 /// The file, for all platforms.
@@ -84,7 +84,7 @@ impl Rows {
             self.add(&to, edge.path, &group_kind(from));
             if let Home::Beside(field) = edge.home {
                 let parent = Pointer::new(edge.path).parent().unwrap_or_default();
-                self.namespaces.insert(Field::new(parent.key(field).as_str(), &group_kind(from)));
+                self.namespaces.insert(FieldSpec::new(parent.key(field).as_str(), &group_kind(from)));
             }
         }
         if edge.from.is_empty() {
@@ -109,12 +109,12 @@ impl Rows {
 
     fn add_other(&mut self, OtherReference { from, path, namespace, to, .. }: &OtherReference) {
         self.add(std::slice::from_ref(to), path, from);
-        self.namespaces.extend(namespace.iter().map(|path| Field::new(path, from)));
+        self.namespaces.extend(namespace.iter().map(|path| FieldSpec::new(path, from)));
     }
 
     fn add(&mut self, to: &[GroupKind], path: &str, from: &GroupKind) {
         for to in to {
-            self.names.entry(to.clone()).or_default().insert(Field::new(path, from));
+            self.names.entry(to.clone()).or_default().insert(FieldSpec::new(path, from));
         }
     }
 
@@ -137,7 +137,7 @@ impl Rows {
     }
 }
 
-impl Field {
+impl FieldSpec {
     /// The field at a JSON pointer with `*` for the elements of a list, of which the paths of kustomize say nothing.
     fn new(path: &str, kind: &GroupKind) -> Self {
         let path = Pointer::new(path);
@@ -146,7 +146,7 @@ impl Field {
     }
 }
 
-impl std::fmt::Display for Field {
+impl std::fmt::Display for FieldSpec {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { path, kind } = self;
         write!(f, "{{path: {path}, kind: {}, {}}}", kind.kind, group(kind))
@@ -180,7 +180,7 @@ mod tests {
             ("/spec/tools/*", "spec/tools"),
             ("/metadata/labels/a.b~1c", "metadata/labels/a.b\\/c"),
         ] {
-            assert_eq!(Field::new(pointer, &new("A", "")).path, path);
+            assert_eq!(FieldSpec::new(pointer, &new("A", "")).path, path);
         }
     }
 }

@@ -241,7 +241,7 @@ impl Layout {
         (read, max_bytes): (ReadFile<'_>, usize),
     ) -> Reach {
         let mut reach = Reach::default();
-        let mut search = Search { layout: self, read, max_bytes, home: Home::of(&top.directory) };
+        let mut search = PartSearch { layout: self, read, max_bytes, home: Home::of(&top.directory) };
         match top.tool {
             Tool::Kustomize => search.kustomization(&top.directory, &mut reach),
             Tool::Helm => search.chart(&top.directory, &mut reach),
@@ -262,14 +262,14 @@ impl Layout {
 }
 
 /// Looks for the files of one top, and for what speaks against building it.
-struct Search<'l> {
+struct PartSearch<'l> {
     layout: &'l Layout,
     read: ReadFile<'l>,
     max_bytes: usize,
     home: Home,
 }
 
-impl Search<'_> {
+impl PartSearch<'_> {
     fn kustomization(&mut self, top: &Path, reach: &mut Reach) {
         let (mut todo, mut seen) = (vec![top.to_owned()], BTreeSet::new());
         while let Some(directory) = todo.pop() {

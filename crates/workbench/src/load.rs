@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::assignments::{Assignment, Fault};
+use crate::assignments::{Assignment, AssignmentFault};
 use crate::errors::error_in;
 use crate::in_order;
 use crate::inputs::Inputs;
@@ -24,10 +24,10 @@ use crate::origins::find::SpotsOf;
 use crate::ours::Ours;
 use crate::passed_over::{PassedOver, Why, pass_over};
 use crate::paths::{Roots, normal};
-use crate::places::Part;
+use crate::places::DocumentValue;
 use crate::plan::{CLUSTER, Plan};
 use crate::policy_files::PolicyOrigin;
-use crate::read::{STDIN, Texts, read};
+use crate::read::{ReadTexts, STDIN, read};
 use crate::rendered::Rendered;
 use crate::report::ObjectRef;
 use crate::state::{FileObject, Loading};
@@ -82,12 +82,12 @@ const FILES_OF_A_CORE: usize = 16;
 const WHOLE_BYTES: usize = 256 << 10;
 
 /// The parts of a text, parsed.
-type Parts = Box<dyn Iterator<Item = Parsed> + Send>;
+type ParsedParts = Box<dyn Iterator<Item = Parsed> + Send>;
 
 /// A text with its parts, which are parsed now unless the text is large.
-fn parsed(source: Arc<Source>) -> (Arc<Source>, Parts) {
+fn parsed(source: Arc<Source>) -> (Arc<Source>, ParsedParts) {
     let parts = parse_parts(&source);
-    let parts: Parts = if source.text().len() > WHOLE_BYTES {
+    let parts: ParsedParts = if source.text().len() > WHOLE_BYTES {
         Box::new(parts)
     } else {
         Box::new(parts.collect::<Vec<_>>().into_iter())
@@ -150,7 +150,7 @@ pub(crate) fn load_plain(plan: &Plan) -> Result<(Inputs, Given, Units), Error> {
     loading.inputs.places.settle();
     let mut given = Given { inputs: loading.inputs.given(), shared: Vec::new(), unknown: Vec::new() };
     let errors = loading.inputs.errors.len();
-    let Texts { mut sources, layout, files, parts } = loading.read_checked();
+    let ReadTexts { mut sources, layout, files, parts } = loading.read_checked();
     loading.inputs.parts = parts;
     let mut units = if plan.open.is_empty() && plan.cluster.is_none() {
         build_all(plan, layout, &files, &mut sources)
@@ -284,8 +284,11 @@ impl<'p> Loading<'p> {
             match filled {
                 Ok(Filled { document, later }) => {
                     let is_later = !later.unknown.is_empty();
-                    let part =
-                        Part { document: &document, within: &Pointer::root(), value: document.value() };
+                    let part = DocumentValue {
+                        document: &document,
+                        within: &Pointer::root(),
+                        value: document.value(),
+                    };
                     is_used |= self.add(&FileObject { origin, part, is_later, shared: None })?;
                 }
                 Err(error) => self.inputs.errors.push(error),
@@ -297,7 +300,7 @@ impl<'p> Loading<'p> {
     }
 
     /// Reads the objects to check.
-    fn read_checked(&mut self) -> Texts {
+    fn read_checked(&mut self) -> ReadTexts {
         let Self { plan, stdin, inputs, .. } = self;
         read(&plan.checked, plan.within.as_deref(), &plan.exclude, plan, *stdin, (inputs, false))
     }
@@ -341,7 +344,7 @@ impl<'p> Loading<'p> {
     }
 
     /// Adds the documents of a text. Returns whether it is that of a manifest.
-    fn add_text(&mut self, source: &Arc<Source>, parts: Parts) -> Result<bool, Error> {
+    fn add_text(&mut self, source: &Arc<Source>, parts: ParsedParts) -> Result<bool, Error> {
         let plan = self.plan;
         let (is_given, is_state) = (plan.within.is_none(), plan.is_state(source.name()));
         let is_named = source.name() == STDIN || plan.checked.iter().any(|path| path == source.name());
@@ -412,7 +415,7 @@ impl<'p> Loading<'p> {
         // Of a workload, the state keeps little.
         let shared = json.filter(|_| workload::find(document.group(), document.kind()).is_none());
         let shared = shared.map(|json| SharedTexts { json, namespace: &names.namespace, name: &names.name });
-        let part = Part { document, within: &Pointer::root(), value: document.value() };
+        let part = DocumentValue { document, within: &Pointer::root(), value: document.value() };
         Ok(self.add_one(&FileObject { origin: PolicyOrigin::Checked, part, is_later, shared })?)
     }
 
@@ -462,7 +465,7 @@ impl<'p> Loading<'p> {
     /// Adds what is wrong with the Kustomization of a unit, and the variables to which it gives no value.
     fn add_faults(&mut self, unit: &Unit) {
         let Some(assignment) = &unit.assignment else { return };
-        let notice = |Fault { source, span, object_ref, finding }: Fault| Notice {
+        let notice = |AssignmentFault { source, span, object_ref, finding }: AssignmentFault| Notice {
             object_ref,
             refuses_object: finding.is_denial(),
             ..Notice::new(&source, span, finding)

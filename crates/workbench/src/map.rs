@@ -53,9 +53,9 @@ pub fn is_for_others(families: &[&'static Family], object_ref: &ObjectRef) -> bo
 }
 
 /// Identifies a memory resource: family, and the object with its whole name; without a declaration, what is known of it.
-type Key<'v> = (&'static str, &'v str, &'v str, String, Facts);
+type MemoryKey<'v> = (&'static str, &'v str, &'v str, String, Facts);
 
-fn key(view: &MemoryView) -> Key<'_> {
+fn key(view: &MemoryView) -> MemoryKey<'_> {
     (view.family, &view.namespace, view.kind, view.name.clone(), Facts::default())
 }
 
@@ -64,7 +64,7 @@ struct Maker<'v> {
     families: &'v [&'static Family],
     /// The kinds of memory resources, by family.
     kinds: BTreeSet<(&'static str, &'static str)>,
-    memories: BTreeMap<Key<'v>, MappedMemory>,
+    memories: BTreeMap<MemoryKey<'v>, MappedMemory>,
 }
 
 impl<'v> Maker<'v> {

@@ -7,7 +7,7 @@ use crate::judge::Checked;
 use crate::load::Error;
 use crate::map::mapped;
 use crate::plan::Plan;
-use crate::report::map::{MappedMemory, MappedObject, MemoryMap, UnitMap, Verdict};
+use crate::report::map::{MapVerdict, MappedMemory, MappedObject, MemoryMap, UnitMap};
 use crate::run::{Run, judged_without_ignored};
 use crate::view::shown_text;
 use memgate_model::finding::{Finding, Relation, Severity};
@@ -26,7 +26,7 @@ pub fn judged_map(Run { plan, occasion }: &Run) -> Result<(MemoryMap, Inputs), E
 
 /// Gives the objects of a map their verdicts.
 pub(crate) fn judge(map: &mut MemoryMap, checked: &Checked) {
-    let mut units: BTreeMap<&str, &mut BTreeMap<MappedObject, Verdict>> = BTreeMap::new();
+    let mut units: BTreeMap<&str, &mut BTreeMap<MappedObject, MapVerdict>> = BTreeMap::new();
     for UnitMap { unit, judged, .. } in &mut map.units {
         units.insert(unit, judged);
     }
@@ -43,8 +43,8 @@ pub(crate) fn judge(map: &mut MemoryMap, checked: &Checked) {
     });
     for (object_ref, is_denied, has_warnings) in of_objects.chain(of_files) {
         let verdict = match (is_denied, has_warnings) {
-            (true, _) => Verdict::Denied,
-            (_, true) => Verdict::Warned,
+            (true, _) => MapVerdict::Denied,
+            (_, true) => MapVerdict::Warned,
             _ => continue,
         };
         if let Some(judged) = units.get_mut(&*shown_text(&object_ref.unit)) {
@@ -57,11 +57,11 @@ pub(crate) fn judge(map: &mut MemoryMap, checked: &Checked) {
 
 /// Gives those that use denied memory the verdict that they would run without it.
 fn mark_users_of_denied(unit: &mut UnitMap) {
-    let is_denied = |it: &&MappedMemory| unit.verdict_of(it) == Verdict::Denied;
+    let is_denied = |it: &&MappedMemory| unit.verdict_of(it) == MapVerdict::Denied;
     let lines = unit.memories.iter().filter(is_denied).flat_map(|memory| &memory.users);
     let users: Vec<MappedObject> = lines.map(|line| line.user.clone()).collect();
     for user in users {
         let known = unit.judged.entry(user).or_default();
-        *known = Verdict::Memoryless.max(*known);
+        *known = MapVerdict::Memoryless.max(*known);
     }
 }

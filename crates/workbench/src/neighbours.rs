@@ -14,7 +14,7 @@ use memgate_model::object::Reference;
 const PLAIN: usize = 0;
 
 /// The files of a unit, and the directories of its kustomizations and charts.
-type Parts = (Arc<BTreeSet<PathBuf>>, Arc<Vec<PathBuf>>);
+type UnitFiles = (Arc<BTreeSet<PathBuf>>, Arc<Vec<PathBuf>>);
 
 /// The objects of the units, by their numbers.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ pub(crate) struct Neighbours {
     kinds: BTreeMap<(String, String), BTreeSet<usize>>,
     /// The files of plain manifests whose objects a kustomization may give another namespace.
     listed: BTreeMap<(String, String), PathBuf>,
-    parts: Vec<Parts>,
+    parts: Vec<UnitFiles>,
     /// What may make other objects, by units.
     pub(crate) may_make: Vec<Makers>,
     /// The namespaces of units that were not built.

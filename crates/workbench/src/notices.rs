@@ -11,7 +11,7 @@ use crate::errors::error_of;
 use crate::misspelt::{is_likely_ours, may_be_checked, misspelt};
 use crate::objects::is_ours;
 use crate::ours::Ours;
-use crate::places::{Part, name_hash};
+use crate::places::{DocumentValue, name_hash};
 use crate::report::ObjectRef;
 use crate::unread_templates;
 use memgate_core::decide::form;
@@ -56,7 +56,7 @@ impl Notice {
 
 /// The first object of a name.
 #[derive(Debug, Clone)]
-struct First {
+struct FirstObject {
     place: DocumentPlace,
     /// The bytes of its name, which are looked up at its first repetition, since that parses the file once more.
     name: OnceCell<Span>,
@@ -75,7 +75,7 @@ pub(crate) struct Notices {
     /// How many objects of state cannot be looked at.
     pub(crate) unreadable: usize,
     /// Of each object that is judged or read, by group, kind, namespace and name: the first one.
-    objects: Layered<u64, First>,
+    objects: Layered<u64, FirstObject>,
 }
 
 impl Notices {
@@ -110,8 +110,8 @@ impl Notices {
     }
 
     /// Adds an object of state at which decisions cannot look.
-    pub(crate) fn unreadable(&mut self, part: Part<'_>, settings: &Settings) {
-        let Part { document, value, .. } = part;
+    pub(crate) fn unreadable(&mut self, part: DocumentValue<'_>, settings: &Settings) {
+        let DocumentValue { document, value, .. } = part;
         self.unreadable += 1;
         let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().into();
         for finding in unreadable(part, settings) {
@@ -128,7 +128,11 @@ impl Notices {
     }
 
     /// Adds a policy or exemption of a version that is not served. One that is checked has a finding of its own.
-    pub(crate) fn policy(&mut self, Part { document, within, value }: Part<'_>, settings: &Settings) {
+    pub(crate) fn policy(
+        &mut self,
+        DocumentValue { document, within, value }: DocumentValue<'_>,
+        settings: &Settings,
+    ) {
         let api_version = value.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let Some(reference) = state::reference(settings, value) else { return };
@@ -189,7 +193,7 @@ impl Notices {
         let Some(first) = self.objects.get(&key) else {
             return self
                 .objects
-                .insert(key, First { place: document.place().clone(), name: OnceCell::new() });
+                .insert(key, FirstObject { place: document.place().clone(), name: OnceCell::new() });
         };
         // Of state it is worth a word where a decision reads it. A Namespace often stands beside each of its parts.
         let read = read.filter(|it| !is_judged && *it.kind != NAMESPACE);
@@ -231,7 +235,10 @@ impl Notices {
 }
 
 /// Why decisions do not look at an object, although they look at objects of its kind.
-fn unreadable(Part { document, within, value }: Part<'_>, settings: &Settings) -> Vec<Finding> {
+fn unreadable(
+    DocumentValue { document, within, value }: DocumentValue<'_>,
+    settings: &Settings,
+) -> Vec<Finding> {
     let kind = value.get("kind").and_then(Value::as_str).unwrap_or_default();
     let finding = |(at, fault): (Pointer, &'static str)| {
         let message = format!("{} {fault}; this {kind} is not looked at", at.field());
@@ -248,7 +255,7 @@ fn unreadable(Part { document, within, value }: Part<'_>, settings: &Settings) -
 }
 
 /// The same findings as errors.
-pub(crate) fn unreadable_errors(part: Part<'_>, settings: &Settings) -> Vec<Error> {
+pub(crate) fn unreadable_errors(part: DocumentValue<'_>, settings: &Settings) -> Vec<Error> {
     let error = |finding: Finding| {
         let (span, _) = part.document.locate(&finding.pointer).carets(false);
         error_of(part.document.source(), span, &finding)

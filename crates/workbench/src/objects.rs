@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::origins::spot::{Spots, Standing};
+use crate::origins::spot::{FindingSpot, Spots};
 use crate::report::ObjectRef;
 use memgate_manifest::document::Document;
 use memgate_manifest::later::{Later, filled_with, has_below};
@@ -175,8 +175,8 @@ impl CheckedObject {
     }
 
     /// Where a finding at a field of the document stands.
-    pub(crate) fn standing(&self, pointer: &Pointer) -> Standing<'_> {
-        Standing::of(&self.place, self.spots.as_deref(), pointer)
+    pub(crate) fn standing(&self, pointer: &Pointer) -> FindingSpot<'_> {
+        FindingSpot::of(&self.place, self.spots.as_deref(), pointer)
     }
 
     /// The file in which it stands, and the line.

@@ -8,7 +8,7 @@ use crate::errors::{input_error, location, location_in};
 use crate::judge::{Checked, Decided, InputOrder};
 use crate::notices::{Notice, object_ref};
 use crate::objects::CheckedObject;
-use crate::origins::spot::Standing;
+use crate::origins::spot::FindingSpot;
 use crate::passed_over::PassedOver;
 use crate::report::fingerprint::{self, Counter, Fingerprint};
 use crate::report::table::{Numbers, Row, Table};
@@ -318,10 +318,10 @@ fn locate<'r>(
     }
 }
 
-fn location_of<'r>(standing: &Standing<'r>, span: Span) -> FileLocation<'r> {
+fn location_of<'r>(standing: &FindingSpot<'r>, span: Span) -> FileLocation<'r> {
     match standing {
-        Standing::Field(document, ..) => location_in(document, span),
-        Standing::Text(source, _) => location(source, span),
+        FindingSpot::Field(document, ..) => location_in(document, span),
+        FindingSpot::Text(source, _) => location(source, span),
     }
 }
 

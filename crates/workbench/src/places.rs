@@ -24,7 +24,7 @@ use memgate_primitives::pointer::Pointer;
 /// The places of objects by their names, also of those that `--with` gives. The later of two objects with one name
 /// counts, as in the state.
 #[derive(Debug, Clone, Default)]
-pub struct Places {
+pub struct ObjectPlaces {
     objects: Layered<u64, ObjectPlace>,
     /// Where fields of rendered objects stand, as far as findings refer to them.
     spots: BTreeMap<(u64, Pointer), Spot>,
@@ -43,7 +43,7 @@ fn key(Reference { kind, namespace, name }: &Reference) -> u64 {
 
 /// A value of a document: its object, or one in a List.
 #[derive(Clone, Copy)]
-pub(crate) struct Part<'d> {
+pub(crate) struct DocumentValue<'d> {
     pub(crate) document: &'d Document,
     /// The place in the document.
     pub(crate) within: &'d Pointer,
@@ -58,9 +58,13 @@ struct ObjectPlace {
     within: Option<Box<Pointer>>,
 }
 
-impl Places {
+impl ObjectPlaces {
     /// Adds an object.
-    pub(crate) fn add(&mut self, Part { document, within, value }: Part<'_>, settings: &Settings) {
+    pub(crate) fn add(
+        &mut self,
+        DocumentValue { document, within, value }: DocumentValue<'_>,
+        settings: &Settings,
+    ) {
         let reference = || state::reference(settings, value);
         if let Some(reference) = reference().or_else(|| charts::release(settings, value)) {
             let within = Some(within).filter(|within| **within != Pointer::root()).cloned().map(Box::new);

@@ -11,7 +11,7 @@ use crate::errors::error_of;
 use crate::notices::{Notice, object_ref};
 use crate::origins::find::SpotsOf;
 use crate::origins::spot::Spot;
-use crate::places::{Part, Places};
+use crate::places::{DocumentValue, ObjectPlaces};
 use jiff::Timestamp;
 use memgate_core::state;
 use memgate_manifest::document::values;
@@ -72,7 +72,7 @@ impl PolicyFiles {
     /// `errors`.
     pub(crate) fn is_repeated(
         &mut self,
-        Part { document, within, value }: Part<'_>,
+        DocumentValue { document, within, value }: DocumentValue<'_>,
         origin: PolicyOrigin,
         settings: &Settings,
         (spots, errors): (&mut SpotsOf<'_>, &mut Vec<Error>),
@@ -117,7 +117,7 @@ pub(crate) fn leftovers(
     Snapshot { policies, .. }: &Snapshot,
     used: &Used,
     now: Timestamp,
-    places: &Places,
+    places: &ObjectPlaces,
 ) -> Vec<Notice> {
     let given = |policy: &Arc<Policy>| {
         let object = Reference { kind: &MEMORY_POLICY, namespace: String::new(), name: policy.name.clone() };
@@ -164,7 +164,7 @@ pub(crate) fn is_policy(value: &Value) -> bool {
 
 /// The errors of a policy that cannot be in force, at their places.
 pub(crate) fn errors(
-    Part { document, within, .. }: Part<'_>,
+    DocumentValue { document, within, .. }: DocumentValue<'_>,
     faults: Vec<Finding>,
     spots: &mut SpotsOf<'_>,
 ) -> Vec<Error> {

@@ -14,7 +14,7 @@ use crate::ours::Ours;
 use crate::paths::{looks_like_manifest, normal};
 use crate::plan::{OpenFile, Plan};
 use crate::texts::{file, may_be_manifest, source};
-use crate::walk::{Item, Walked};
+use crate::walk::{Walked, WalkedItem};
 use memgate_core::state::empty;
 use memgate_manifest::document::{Document, parse};
 use memgate_manifest::error::Error;
@@ -25,7 +25,7 @@ pub(crate) const STDIN: &str = "<stdin>";
 
 /// What was read.
 #[derive(Debug, Default)]
-pub(crate) struct Texts {
+pub(crate) struct ReadTexts {
     /// The manifests.
     pub(crate) sources: Vec<Arc<Source>>,
     /// The kustomizations and charts.
@@ -55,7 +55,7 @@ pub(crate) fn read(
     plan: &Plan,
     stdin: &mut dyn Read,
     (inputs, keeps_parts): (&mut Inputs, bool),
-) -> Texts {
+) -> ReadTexts {
     let text = |path: &Path| plan.source(path);
     let open_paths = plan.open.iter().map(|file| file.path.to_string_lossy().into_owned());
     let walked = Walked::new(paths, &open_paths.collect::<Vec<_>>(), within, exclude);
@@ -63,9 +63,10 @@ pub(crate) fn read(
     let open = opened(&plan.open, &walked.items, exclude);
     let real = real_files(&walked.items);
     inputs.empty.extend(walked.empty);
-    let found = Texts { layout, ..Texts::default() };
+    let found = ReadTexts { layout, ..ReadTexts::default() };
     let (ours, read_files) = (Ours::new(&plan.settings), BTreeSet::new());
-    let mut reader = Reader { plan, ours, keeps_parts, stdin: Some(stdin), open, inputs, found, read_files };
+    let mut reader =
+        ItemReader { plan, ours, keeps_parts, stdin: Some(stdin), open, inputs, found, read_files };
     for item in walked.items.into_iter().filter(|item| !is_second_way(item, &real)) {
         reader.item(item);
     }
@@ -73,9 +74,9 @@ pub(crate) fn read(
 }
 
 /// The files of a walk that are not links, if there are links too.
-fn real_files(items: &[Item]) -> BTreeSet<PathBuf> {
+fn real_files(items: &[WalkedItem]) -> BTreeSet<PathBuf> {
     let found =
-        || items.iter().filter_map(|item| if let Item::Found(path) = item { Some(path) } else { None });
+        || items.iter().filter_map(|item| if let WalkedItem::Found(path) = item { Some(path) } else { None });
     if !found().any(|path| path.is_symlink()) {
         return BTreeSet::new();
     }
@@ -83,8 +84,8 @@ fn real_files(items: &[Item]) -> BTreeSet<PathBuf> {
 }
 
 /// Whether an item is a link to a file of the walk: settings for paths must not depend on a link that comes first.
-fn is_second_way(item: &Item, real: &BTreeSet<PathBuf>) -> bool {
-    matches!(item, Item::Found(path) if !real.is_empty() && path.is_symlink() && real.contains(&without_links(path)))
+fn is_second_way(item: &WalkedItem, real: &BTreeSet<PathBuf>) -> bool {
+    matches!(item, WalkedItem::Found(path) if !real.is_empty() && path.is_symlink() && real.contains(&without_links(path)))
 }
 
 /// A file that an editor holds, and whether a walk decides about it: it found the file, or leaves it out.
@@ -94,15 +95,21 @@ struct Opened<'r> {
 }
 
 /// The open files by their paths without links.
-fn opened<'r>(open: &'r [OpenFile], items: &[Item], exclude: &Exclude) -> BTreeMap<PathBuf, Opened<'r>> {
+fn opened<'r>(
+    open: &'r [OpenFile],
+    items: &[WalkedItem],
+    exclude: &Exclude,
+) -> BTreeMap<PathBuf, Opened<'r>> {
     if open.is_empty() {
         return BTreeMap::new();
     }
     let found: BTreeSet<PathBuf> = items
         .iter()
         .filter_map(|item| match item {
-            Item::Named(path) | Item::Found(path) | Item::Unread(path, _) => Some(without_links(path)),
-            Item::Stdin | Item::Error(_) => None,
+            WalkedItem::Named(path) | WalkedItem::Found(path) | WalkedItem::Unread(path, _) => {
+                Some(without_links(path))
+            }
+            WalkedItem::Stdin | WalkedItem::Error(_) => None,
         })
         .collect();
     let opened = |file: &'r OpenFile| {
@@ -126,7 +133,7 @@ const NOT_BUILT: &str = "this is a part of a kustomization or chart, and none is
                          or helm template";
 
 /// Reads the items of a walk.
-struct Reader<'r, 's> {
+struct ItemReader<'r, 's> {
     plan: &'r Plan,
     ours: Ours,
     /// Whether what kustomizations list is read: of state it does not matter how it is applied.
@@ -135,28 +142,28 @@ struct Reader<'r, 's> {
     stdin: Option<&'s mut dyn Read>,
     open: BTreeMap<PathBuf, Opened<'r>>,
     inputs: &'r mut Inputs,
-    found: Texts,
+    found: ReadTexts,
     /// The canonical paths of the files that were read.
     read_files: BTreeSet<PathBuf>,
 }
 
-impl Reader<'_, '_> {
-    fn item(&mut self, item: Item) {
-        if let Item::Named(path) | Item::Found(path) = &item {
+impl ItemReader<'_, '_> {
+    fn item(&mut self, item: WalkedItem) {
+        if let WalkedItem::Named(path) | WalkedItem::Found(path) = &item {
             self.found.files.push(path.clone());
         }
         match item {
-            Item::Stdin if self.open.is_empty() => {
+            WalkedItem::Stdin if self.open.is_empty() => {
                 let text = self.stdin.take().map(|stdin| source(STDIN, Ok(stdin), self.plan.max_bytes));
                 self.add(text, false);
             }
-            Item::Stdin => self.open_outside(),
-            Item::Named(path) if self.keeps_parts && self.found.layout.is_input(&path) => {
+            WalkedItem::Stdin => self.open_outside(),
+            WalkedItem::Named(path) if self.keeps_parts && self.found.layout.is_input(&path) => {
                 self.inputs.errors.push(Error::of_input(path.to_string_lossy(), NOT_BUILT));
             }
-            Item::Named(path) => self.file(&path, true),
-            Item::Found(path) => self.file(&path, false),
-            Item::Unread(path, reason) => {
+            WalkedItem::Named(path) => self.file(&path, true),
+            WalkedItem::Found(path) => self.file(&path, false),
+            WalkedItem::Unread(path, reason) => {
                 // What a link leads to is not known.
                 let is_ours = self.open.is_empty() && self.is_ours(&path);
                 if path.is_symlink() || is_ours {
@@ -164,7 +171,7 @@ impl Reader<'_, '_> {
                 }
                 self.inputs.unread += usize::from(is_ours && !self.keeps_parts);
             }
-            Item::Error(error) => self.inputs.errors.push(error),
+            WalkedItem::Error(error) => self.inputs.errors.push(error),
         }
     }
 

@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use crate::errors::error_at;
 use crate::inputs::{Inputs, Unfilled};
-use crate::judged_by::{Counts, Standings};
+use crate::judged_by::{CountsAs, Standings};
 use crate::notices::{Notices, unreadable_errors};
 use crate::objects::{has_required_annotation, is_checked};
 use crate::origins::files::Files;
 use crate::origins::find::SpotsOf;
-use crate::places::Part;
+use crate::places::DocumentValue;
 use crate::plan::Plan;
 use crate::policy_files::{self, PolicyOrigin};
 use memgate_core::state::makers::{charts, installations};
@@ -27,7 +27,7 @@ pub(crate) struct FileObject<'d> {
     /// The kind of path at which it was read.
     pub(crate) origin: PolicyOrigin,
     /// Its place and value.
-    pub(crate) part: Part<'d>,
+    pub(crate) part: DocumentValue<'d>,
     /// Whether a later step fills in something of the document.
     pub(crate) is_later: bool,
     /// The texts that it shares if it is checked too.
@@ -56,11 +56,11 @@ impl Loading<'_> {
     /// # Errors
     /// When a number is out of bounds.
     pub(crate) fn add(&mut self, object: &FileObject<'_>) -> Result<bool, serde_json::Error> {
-        let FileObject { origin, part: Part { document, within, value }, is_later, .. } = *object;
+        let FileObject { origin, part: DocumentValue { document, within, value }, is_later, .. } = *object;
         let Some(items) = items(value, within) else { return self.add_one(object) };
         let mut is_used = false;
         for (item, within) in items {
-            let part = Part { document, within: &within, value: &item };
+            let part = DocumentValue { document, within: &within, value: &item };
             is_used |= self.add(&FileObject { origin, part, is_later, shared: None })?;
         }
         Ok(is_used)
@@ -72,7 +72,7 @@ impl Loading<'_> {
     /// When a number is out of bounds.
     pub(crate) fn add_one(&mut self, object: &FileObject<'_>) -> Result<bool, serde_json::Error> {
         let FileObject { origin, part, is_later, ref shared } = *object;
-        let Part { document, value, .. } = part;
+        let DocumentValue { document, value, .. } = part;
         let Self { plan, inputs, notices, files, .. } = self;
         let is_policy = policy_files::is_policy(value);
         // What the job gives stands in the work tree, and may be a file of the commit too.
@@ -86,14 +86,14 @@ impl Loading<'_> {
                 let file = || spots.of(document, &Pointer::root()).source().name().to_owned();
                 self.standings.counts(value, file, &inputs.snapshot.settings)
             }
-            PolicyOrigin::Policies | PolicyOrigin::State => Counts::Itself,
+            PolicyOrigin::Policies | PolicyOrigin::State => CountsAs::Itself,
         };
-        if !matches!(counts, Counts::Itself) {
+        if !matches!(counts, CountsAs::Itself) {
             let Inputs { snapshot, errors, policies, origins, .. } = inputs;
             let errors = if plan.is_base { &mut ignored } else { errors };
             let told = (&mut SpotsOf { origins, files }, errors);
             let is_repeated = is_policy && policies.is_repeated(part, origin, &snapshot.settings, told);
-            if let Counts::Instead(value) = counts
+            if let CountsAs::Instead(value) = counts
                 && !is_repeated
             {
                 // The same was added where it was read first.

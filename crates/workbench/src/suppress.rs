@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::judge::{Checked, Decided};
 use crate::notices::Notice;
-use crate::origins::spot::Standing;
+use crate::origins::spot::FindingSpot;
 use crate::report::ObjectRef;
 use crate::rules::change;
 use memgate_manifest::place::LastSource;
@@ -96,7 +96,7 @@ pub(crate) struct FindingPlace<'c> {
     pub(crate) source: &'c Arc<Source>,
     object_ref: &'c ObjectRef,
     pointer: Pointer,
-    at: Standing<'c>,
+    at: FindingSpot<'c>,
 }
 
 impl FindingPlace<'_> {
@@ -128,7 +128,7 @@ pub(crate) fn each(checked: &mut Checked, mut visit: impl FnMut(&FindingPlace<'_
     }
     for Notice { finding, object_ref, source, span, .. } in &mut checked.inputs.notices {
         let pointer = finding.pointer.clone();
-        visit(&FindingPlace { source, object_ref, pointer, at: Standing::Text(source, *span) }, finding);
+        visit(&FindingPlace { source, object_ref, pointer, at: FindingSpot::Text(source, *span) }, finding);
     }
 }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::judge::Checked;
-use crate::judged_documents::{JudgedDocuments, Name};
+use crate::judged_documents::{JudgedDocuments, WrittenName};
 use crate::layout::shown;
 use crate::notices::Notice;
 use crate::objects::is_ours;
@@ -72,7 +72,7 @@ pub(crate) fn judged_documents(checked: &Checked, files: &mut Files) -> JudgedDo
 
 /// A document of a judged kind.
 #[derive(Debug)]
-struct Seen {
+struct SeenDocument {
     /// Its file from the root.
     file: PathBuf,
     place: Arc<DocumentPlace>,
@@ -84,12 +84,12 @@ struct Seen {
 /// The documents of judged kinds in all files of a tree.
 #[derive(Debug, Default)]
 pub struct Documents {
-    seen: Vec<(Name, Seen)>,
+    seen: Vec<(WrittenName, SeenDocument)>,
     /// Manifests not all of which can be read, and the first of them with each word.
     opaque: BTreeSet<PathBuf>,
     words: BTreeMap<String, PathBuf>,
     /// What templates print, each with its template.
-    printed: BTreeMap<Name, PathBuf>,
+    printed: BTreeMap<WrittenName, PathBuf>,
     /// The namespaces of judged documents, by kind and name.
     judged: BTreeMap<[String; 2], BTreeSet<String>>,
 }
@@ -147,13 +147,13 @@ impl Documents {
                 let [kind, namespace, own] = name.clone();
                 self.judged.entry([kind, own]).or_default().insert(namespace);
             }
-            let seen = Seen { file: below.to_owned(), place, is_judged, is_wanted };
+            let seen = SeenDocument { file: below.to_owned(), place, is_judged, is_wanted };
             self.seen.push((name, seen));
         }
     }
 
     /// Whether an object of this name is judged, in whatever file it stands.
-    fn judges(&self, name: &Name) -> bool {
+    fn judges(&self, name: &WrittenName) -> bool {
         let [kind, namespace, own] = name;
         let homes = self.judged.get(&[kind.clone(), own.clone()]);
         let is_home = |home: &String| home.is_empty() || namespace.is_empty() || home == namespace;
@@ -161,12 +161,12 @@ impl Documents {
     }
 
     /// All of them with their names.
-    fn all(&self) -> impl Iterator<Item = (&Name, &Seen)> {
+    fn all(&self) -> impl Iterator<Item = (&WrittenName, &SeenDocument)> {
         self.seen.iter().map(|(name, seen)| (name, seen))
     }
 }
 
-impl Seen {
+impl SeenDocument {
     fn text(&self) -> &str {
         self.place.source().slice(self.place.span())
     }
@@ -254,8 +254,8 @@ fn is_unbuilt(file: &Path, checked: &Checked, tree: &Tree) -> bool {
 
 /// The denial at a document, with the reason why it is not judged.
 fn notice_of(
-    [kind, namespace, name]: &Name,
-    Seen { file, place, is_wanted, .. }: &Seen,
+    [kind, namespace, name]: &WrittenName,
+    SeenDocument { file, place, is_wanted, .. }: &SeenDocument,
     (was_judged, is_read): (bool, bool),
 ) -> Notice {
     let source = place.source();

@@ -58,9 +58,10 @@ pub(crate) fn findings(object: &Value, object_ref: &ObjectRef, has_chosen: bool)
     if let Some(workload) = of_cluster {
         return templates_of_cluster(workload, object, &title);
     }
-    let mut search = Search { title, outer: Outer::of((group, kind), object), found: Vec::new(), more: 0 };
+    let mut search =
+        TemplateSearch { title, outer: Outer::of((group, kind), object), found: Vec::new(), more: 0 };
     search.fields(object.as_object(), (Path::Root, 0));
-    let Search { mut found, more, .. } = search;
+    let TemplateSearch { mut found, more, .. } = search;
     if let Some(last) = found.pop() {
         let help = format!("{more} more places in this object are not listed");
         found.push(if more > 0 { last.help(help) } else { last });
@@ -153,7 +154,7 @@ fn is_agent_metadata(metadata: Option<&Value>) -> bool {
 }
 
 /// The search in one object of the inputs.
-struct Search<'v> {
+struct TemplateSearch<'v> {
     /// Its kind and name.
     title: String,
     outer: Outer<'v>,
@@ -162,7 +163,7 @@ struct Search<'v> {
     more: usize,
 }
 
-impl Search<'_> {
+impl TemplateSearch<'_> {
     /// Adds a pod template, or a pod in another form.
     fn template(&mut self, at: Path<'_>) {
         if self.found.len() == MAX_REPORTED {

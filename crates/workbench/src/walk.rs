@@ -19,7 +19,7 @@ use crate::paths::{PROJECT_FILE, is_below, is_glob, is_manifest, normal, path_fr
 use memgate_manifest::error::Error;
 
 /// One input, in the order of the paths.
-pub(crate) enum Item {
+pub(crate) enum WalkedItem {
     Stdin,
     /// A file that the user named.
     Named(PathBuf),
@@ -43,7 +43,7 @@ pub(crate) struct Walked<'r> {
     /// The directory below which every path must lead, for paths that the user did not give.
     within: Option<&'r Path>,
     /// The inputs, in the order of the paths.
-    pub(crate) items: Vec<Item>,
+    pub(crate) items: Vec<WalkedItem>,
     /// The files that make their directories kustomizations or charts, also those of the repository around the inputs.
     pub(crate) markers: Vec<PathBuf>,
     /// The directories and globs without a manifest.
@@ -94,15 +94,15 @@ impl<'r> Walked<'r> {
 
     fn input(&mut self, input: &str) {
         if input == "-" {
-            return self.items.push(Item::Stdin);
+            return self.items.push(WalkedItem::Stdin);
         }
         if self.within.is_some_and(|within| leads_out(input, within)) {
-            return self.items.push(Item::Error(Error::of_input(input, OUTSIDE)));
+            return self.items.push(WalkedItem::Error(Error::of_input(input, OUTSIDE)));
         }
         match fs::metadata(input) {
             Err(_) if ["http://", "https://"].iter().any(|start| input.starts_with(start)) => {
                 let help = "this is an address, and memgate reads files; fetch it first: curl -fsSL ADDRESS | memgate check -";
-                self.items.push(Item::Error(Error::of_input(input, help)));
+                self.items.push(WalkedItem::Error(Error::of_input(input, help)));
             }
             Ok(metadata) if metadata.is_dir() => {
                 let wanted = |path: &Path| is_manifest(path) || is_marker(path);
@@ -110,20 +110,20 @@ impl<'r> Walked<'r> {
             }
             Ok(_) => {
                 self.markers.extend(is_marker(Path::new(input)).then(|| PathBuf::from(input)));
-                self.items.push(Item::Named(PathBuf::from(input)));
+                self.items.push(WalkedItem::Named(PathBuf::from(input)));
             }
             Err(_) if is_glob(input) => self.glob(input),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.items.push(Item::Error(Error::of_input(input, "no such file or directory")));
+                self.items.push(WalkedItem::Error(Error::of_input(input, "no such file or directory")));
             }
-            Err(source) => self.items.push(Item::Error(Error::Read { path: input.to_owned(), source })),
+            Err(source) => self.items.push(WalkedItem::Error(Error::Read { path: input.to_owned(), source })),
         }
     }
 
     fn glob(&mut self, input: &str) {
         let glob = match matcher(input) {
             Ok(glob) => glob,
-            Err(error) => return self.items.push(Item::Error(error)),
+            Err(error) => return self.items.push(WalkedItem::Error(error)),
         };
         // `*.txt` reads all text files; `dir/*`, which names no extension, the manifests in dir.
         let names_extension = input.rsplit('/').next().is_some_and(|last| last.contains('.'));
@@ -154,22 +154,25 @@ impl<'r> Walked<'r> {
                 self.markers.push(path.to_owned());
             }
             match judge(&entry, wanted, (is_hidden, all)) {
-                Judged::Read if !is_inside => {
-                    self.items.push(Item::Unread(path.to_owned(), "a link that leads out of the repository"));
-                }
-                Judged::Read => {
-                    found = true;
-                    self.items.push(Item::Found(path.to_owned()));
-                }
-                Judged::Unread(reason) => self.items.push(Item::Unread(path.to_owned(), reason)),
-                Judged::Other if !is_hidden && is_unread_directory(path, root, wanted) => {
+                EntryUse::Read if !is_inside => {
                     self.items
-                        .push(Item::Unread(path.to_owned(), "a link to a directory, which is not followed"));
+                        .push(WalkedItem::Unread(path.to_owned(), "a link that leads out of the repository"));
                 }
-                Judged::Other => {}
+                EntryUse::Read => {
+                    found = true;
+                    self.items.push(WalkedItem::Found(path.to_owned()));
+                }
+                EntryUse::Unread(reason) => self.items.push(WalkedItem::Unread(path.to_owned(), reason)),
+                EntryUse::Other if !is_hidden && is_unread_directory(path, root, wanted) => {
+                    self.items.push(WalkedItem::Unread(
+                        path.to_owned(),
+                        "a link to a directory, which is not followed",
+                    ));
+                }
+                EntryUse::Other => {}
             }
         }
-        self.items.extend(errors.into_iter().map(Item::Error));
+        self.items.extend(errors.into_iter().map(WalkedItem::Error));
         if !found {
             self.empty.push(input.to_owned());
         }
@@ -236,36 +239,36 @@ fn walk_error(error: ignore::Error, input: &str) -> Error {
 }
 
 /// How a walk treats an entry.
-enum Judged {
+enum EntryUse {
     Read,
     /// It looks like a manifest and is not read, with the reason.
     Unread(&'static str),
     Other,
 }
 
-fn judge(entry: &DirEntry, wanted: &dyn Fn(&Path) -> bool, (is_hidden, all): (bool, bool)) -> Judged {
+fn judge(entry: &DirEntry, wanted: &dyn Fn(&Path) -> bool, (is_hidden, all): (bool, bool)) -> EntryUse {
     let path = entry.path();
     if is_directory(entry) {
-        return Judged::Other;
+        return EntryUse::Other;
     }
     let is_link = entry.path_is_symlink();
     if !wanted(path) {
         let extension = path.extension().map(OsStr::to_ascii_lowercase).unwrap_or_default();
         let misnamed = wanted(&path.with_extension(extension));
         return match () {
-            () if misnamed => Judged::Unread("extension not in lower case"),
-            () if all && !is_link => Judged::Unread("not named .yaml, .yml or .json"),
-            () => Judged::Other,
+            () if misnamed => EntryUse::Unread("extension not in lower case"),
+            () if all && !is_link => EntryUse::Unread("not named .yaml, .yml or .json"),
+            () => EntryUse::Other,
         };
     }
     match fs::metadata(path) {
         // The settings of the repository are not a manifest.
-        _ if path.file_name().is_some_and(|name| name == PROJECT_FILE) => Judged::Other,
-        _ if is_hidden && is_link => Judged::Other,
-        _ if is_hidden => Judged::Unread("hidden"),
-        Ok(target) if target.is_file() => Judged::Read,
-        Err(_) if is_link => Judged::Unread("a link to nothing"),
-        Ok(_) | Err(_) => Judged::Other,
+        _ if path.file_name().is_some_and(|name| name == PROJECT_FILE) => EntryUse::Other,
+        _ if is_hidden && is_link => EntryUse::Other,
+        _ if is_hidden => EntryUse::Unread("hidden"),
+        Ok(target) if target.is_file() => EntryUse::Read,
+        Err(_) if is_link => EntryUse::Unread("a link to nothing"),
+        Ok(_) | Err(_) => EntryUse::Other,
     }
 }
 

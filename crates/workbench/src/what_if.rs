@@ -13,7 +13,7 @@ use crate::map::map_if_wanted;
 use crate::objects::CheckedObject;
 use crate::place::overview;
 use crate::policy_files::replaced;
-use crate::report::changes::{Change, Verdict};
+use crate::report::changes::{Change, PolicyVerdict};
 use crate::report::{Report, Shown};
 use crate::run::{Run, join_all};
 use crate::trace::{stand, trace};
@@ -40,12 +40,12 @@ struct Changed {
     /// The index of the object.
     index: usize,
     owner: Option<String>,
-    from: Verdict,
-    to: Verdict,
+    from: PolicyVerdict,
+    to: PolicyVerdict,
 }
 
 /// Identifies an object in both runs.
-type Key = (String, usize, Pointer);
+type ComparedKey = (String, usize, Pointer);
 
 /// Decides about all objects of a plan with the policies of `base` instead of those of the same names, and with those of `new`,
 /// which replace the policies of `base` too.
@@ -86,8 +86,8 @@ fn joined(mut all: WhatIf, others: Vec<WhatIf>) -> WhatIf {
 fn effect(Run { plan, occasion }: &Run, before: Inputs, after: Inputs) -> WhatIf {
     let (occasion, mut files) = (*occasion, plan.files());
     let owners = after.objects.iter().filter_map(|it| Some((key(&it.object), owner(it.manifest())?)));
-    let owners: BTreeMap<Key, String> = owners.collect();
-    let before: BTreeMap<Key, Decided> =
+    let owners: BTreeMap<ComparedKey, String> = owners.collect();
+    let before: BTreeMap<ComparedKey, Decided> =
         check(before, occasion).decided.into_iter().map(|it| (key(&it.object), it)).collect();
     let map = map_if_wanted(plan, &after, occasion);
     let mut after = check(after, occasion);
@@ -103,7 +103,7 @@ fn effect(Run { plan, occasion }: &Run, before: Inputs, after: Inputs) -> WhatIf
 }
 
 /// The object in its file; a workload and its pod are one.
-fn key(object: &CheckedObject) -> Key {
+fn key(object: &CheckedObject) -> ComparedKey {
     (object.place.source().name().to_owned(), object.place.start(), object.template())
 }
 
@@ -121,21 +121,25 @@ fn owner(manifest: &str) -> Option<String> {
     Some(format!("{} {}", shown_key(text("kind")), shown_name(text("name"))))
 }
 
-fn compare(mut before: BTreeMap<Key, Decided>, checked: Checked, owners: &BTreeMap<Key, String>) -> WhatIf {
+fn compare(
+    mut before: BTreeMap<ComparedKey, Decided>,
+    checked: Checked,
+    owners: &BTreeMap<ComparedKey, String>,
+) -> WhatIf {
     let Checked { decided, inputs, .. } = checked;
     let mut all = Vec::with_capacity(decided.len());
     let mut changes = Vec::new();
     for mut after in decided {
         let key = key(&after.object);
         let base = before.remove(&key);
-        let (from, to) = (base.as_ref().map_or(Verdict::Allowed, verdict), verdict(&after));
+        let (from, to) = (base.as_ref().map_or(PolicyVerdict::Allowed, verdict), verdict(&after));
         let base = base.map(|mut base| take_findings(&mut base)).unwrap_or_default();
         let findings = take_findings(&mut after);
         let telling = if from == to {
             // An object that is denied already may be denied by one more rule.
             let denials = only_in(findings, &base).into_iter().filter(Finding::is_denial);
-            denials.filter(|_| to == Verdict::Denied).collect()
-        } else if to > from || to == Verdict::Warned {
+            denials.filter(|_| to == PolicyVerdict::Denied).collect()
+        } else if to > from || to == PolicyVerdict::Warned {
             only_in(findings, &base)
         } else {
             lifted(base, &findings)
@@ -151,13 +155,13 @@ fn compare(mut before: BTreeMap<Key, Decided>, checked: Checked, owners: &BTreeM
     for (key, mut gone) in before {
         let from = verdict(&gone);
         let findings = take_findings(&mut gone);
-        if from != Verdict::Allowed {
+        if from != PolicyVerdict::Allowed {
             gone.decision.findings = lifted(findings, &[]);
             changes.push(Changed {
                 index: all.len(),
                 owner: owners.get(&key).cloned(),
                 from,
-                to: Verdict::Allowed,
+                to: PolicyVerdict::Allowed,
             });
         }
         all.push(gone);
@@ -180,14 +184,14 @@ fn take_findings(Decided { decision, .. }: &mut Decided) -> Vec<Finding> {
     std::mem::take(&mut decision.findings)
 }
 
-fn verdict(decided: &Decided) -> Verdict {
+fn verdict(decided: &Decided) -> PolicyVerdict {
     let warns = |finding: &Finding| finding.policy.is_some() && finding.severity == Severity::Warn;
     if !decided.allowed() {
-        Verdict::Denied
+        PolicyVerdict::Denied
     } else if decided.findings().any(warns) {
-        Verdict::Warned
+        PolicyVerdict::Warned
     } else {
-        Verdict::Allowed
+        PolicyVerdict::Allowed
     }
 }
 
@@ -217,7 +221,8 @@ fn lifted(base: Vec<Finding>, findings: &[Finding]) -> Vec<Finding> {
 impl WhatIf {
     /// The number of objects that would be newly denied.
     pub fn newly_denied(&self) -> usize {
-        let is_new = |change: &&Changed| change.to == Verdict::Denied && change.from != Verdict::Denied;
+        let is_new =
+            |change: &&Changed| change.to == PolicyVerdict::Denied && change.from != PolicyVerdict::Denied;
         self.changes.iter().filter(is_new).count()
     }
 

@@ -13,11 +13,11 @@ use serde_json::{Map, Value};
 use super::{Case, CaseFileError, Expect, texts};
 
 /// A key, and what its value is.
-type Key = (&'static str, &'static str);
+type KeyForm = (&'static str, &'static str);
 
 const TEXT: &str = "a text; put it in quotes";
 
-const CASE_KEYS: [Key; 13] = [
+const CASE_KEYS: [KeyForm; 13] = [
     ("name", TEXT),
     ("why", TEXT),
     ("operation", "CREATE, UPDATE, DELETE or CONNECT"),
@@ -33,7 +33,7 @@ const CASE_KEYS: [Key; 13] = [
     ("expect", "a map"),
 ];
 
-const EXPECT_KEYS: [Key; 10] = [
+const EXPECT_KEYS: [KeyForm; 10] = [
     ("allowed", "true or false"),
     ("message_contains", "a list of texts"),
     ("warnings_contain", "a list of texts"),
@@ -178,7 +178,7 @@ impl CaseReader {
         &mut self,
         map: &Map<String, Value>,
         at: &Pointer,
-        known: &[Key],
+        known: &[KeyForm],
     ) -> T {
         let mut good = Map::new();
         for (key, value) in map.iter().filter(|(_, value)| !value.is_null()) {
@@ -261,7 +261,7 @@ fn listed((value, at): (Value, Pointer)) -> Vec<(Value, Pointer)> {
     all.unwrap_or_else(|| vec![(value, at)])
 }
 
-fn unknown_key(key: &str, known: &[Key]) -> String {
+fn unknown_key(key: &str, known: &[KeyForm]) -> String {
     let names = known.iter().map(|(name, _)| *name);
     let hint = match nearest(key, names.clone()) {
         Some(name) => format!("did you mean {name}?"),

@@ -31,7 +31,7 @@ use memgate_primitives::pointer::Pointer;
 use serde_json::Value;
 
 /// What was made of an object.
-pub(super) enum Verdict {
+pub(super) enum ObjectOutcome {
     /// A decision.
     Decided(Box<Decided>),
     /// memgate is never asked about it.
@@ -45,13 +45,13 @@ pub(super) fn decide(
     undecided: UndecidedObject,
     states: &States<'_>,
     occasion: Occasion<'static>,
-) -> Verdict {
+) -> ObjectOutcome {
     if undecided.is_exempt() {
-        return Verdict::Exempt(undecided.into_object());
+        return ObjectOutcome::Exempt(undecided.into_object());
     }
     match decision(&undecided, states, occasion) {
-        Ok(decision) => Verdict::Decided(Box::new(decided(undecided.into_object(), decision))),
-        Err(fault) => Verdict::Fault(fault_of(&undecided.object, &fault)),
+        Ok(decision) => ObjectOutcome::Decided(Box::new(decided(undecided.into_object(), decision))),
+        Err(fault) => ObjectOutcome::Fault(fault_of(&undecided.object, &fault)),
     }
 }
 

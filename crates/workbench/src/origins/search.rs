@@ -42,7 +42,7 @@ pub(crate) fn spot(
         let value = object.value.pointer(pointer.as_str());
         let made = object.made.clone();
         let mut search =
-            Search { rendered, object, made, pointer, is_key, path, value, origins, files: &mut *files };
+            SpotSearch { rendered, object, made, pointer, is_key, path, value, origins, files: &mut *files };
         search.found()
     });
     found.or_else(|| start_of(&marker, files))
@@ -57,7 +57,7 @@ pub(crate) fn came_from(
     let (pointer, made) = (&Pointer::root(), object.made.clone());
     let template = made.file.clone();
     let (path, value, is_key) = (Vec::new(), Some(&object.value), false);
-    let mut search = Search { rendered, object, made, pointer, is_key, path, value, origins, files };
+    let mut search = SpotSearch { rendered, object, made, pointer, is_key, path, value, origins, files };
     let mut bases = search.fitting();
     if bases.is_empty() {
         bases.extend(search.only_one_of_kind());
@@ -88,7 +88,7 @@ fn plain_path(pointer: &str) -> Vec<String> {
     tokens.map(|token| token.replace("~1", "/").replace("~0", "~")).collect()
 }
 
-struct Search<'s> {
+struct SpotSearch<'s> {
     rendered: &'s Rendered,
     object: &'s RenderedObject,
     /// Where it comes from, as far as that is known.
@@ -104,7 +104,7 @@ struct Search<'s> {
 }
 
 /// A field of a file that may be the one.
-struct Field {
+struct FileField {
     /// Its keys in the object.
     path: Vec<String>,
     /// Its place in the document, and where its key is a value there.
@@ -114,7 +114,7 @@ struct Field {
     value: Option<Value>,
 }
 
-impl Field {
+impl FileField {
     fn spot(&self, document: &Document) -> Spot {
         Spot::Field { document: document.shared_place(), pointer: self.at.clone(), key: self.key.clone() }
     }
@@ -123,13 +123,13 @@ impl Field {
 /// A patch for the object, and how much of the object's name it says.
 struct Applied {
     document: Arc<Document>,
-    fields: Vec<Field>,
+    fields: Vec<FileField>,
     named: usize,
     /// Whether it applies for certain: no regular expression and no label decides, and it says the kind itself.
     is_certain: bool,
 }
 
-impl Search<'_> {
+impl SpotSearch<'_> {
     fn found(&mut self) -> Option<Spot> {
         let base = self.whole_base();
         let patches = self.patches();
@@ -331,7 +331,7 @@ impl Search<'_> {
         }
         // An element of a list may have moved.
         let moved = self.value.filter(|value| !value.is_object() && !value.is_array())?;
-        let is_it = |field: &Field| {
+        let is_it = |field: &FileField| {
             field.path == self.path && field.value.as_ref().is_some_and(|it| scalar(it) == scalar(moved))
         };
         fields(document.value()).iter().find(|field| is_it(field)).map(|field| spot(&field.at))
@@ -343,7 +343,7 @@ impl Search<'_> {
         let value = self.value?.clone();
         for text in self.kustomizations() {
             for document in &text.values {
-                let is_it = |field: &&Field| {
+                let is_it = |field: &&FileField| {
                     field.path.last() == Some(&key)
                         && field
                             .value
@@ -386,7 +386,7 @@ impl Search<'_> {
         let file = self.made.file.clone().filter(|file| !is_kustomization(file))?;
         let template = self.text(&file)?;
         let own = [self.own("/kind"), self.own("/metadata/name")];
-        let line = Line::of(&template.source, own, &self.path, self.value);
+        let line = TemplateLine::of(&template.source, own, &self.path, self.value);
         let prints = line.as_ref().is_none_or(|line| !line.is_whole || line.text.contains("{{"));
         // A template says the key, whatever says the value.
         let says_key = self.is_key && line.as_ref().is_some_and(|line| line.is_whole);
@@ -399,7 +399,7 @@ impl Search<'_> {
         let is_template =
             template.source.text().contains("{{") || line.as_ref().is_some_and(|it| it.is_whole);
         value.or_else(|| {
-            let Line { start, end, key, .. } = line.filter(|_| is_template)?;
+            let TemplateLine { start, end, key, .. } = line.filter(|_| is_template)?;
             let start = if self.is_key { key } else { start };
             let span = template.source.span(start, end);
             Some(Spot::Text { source: Arc::clone(&template.source), span })
@@ -485,7 +485,7 @@ impl Search<'_> {
 }
 
 /// A document with values; of values in another object, these.
-type ValuesIn<'u> = (Arc<DocumentPlace>, Option<&'u Inline>, Vec<Field>);
+type ValuesIn<'u> = (Arc<DocumentPlace>, Option<&'u Inline>, Vec<FileField>);
 
 /// The place of a value, and the field with the text in which it is.
 type ValueAt = (Arc<DocumentPlace>, Pointer, Option<Pointer>);
@@ -515,13 +515,13 @@ fn is_similar(one: &str, other: &str) -> bool {
 }
 
 /// How much of the object's name stands beside a field of the values, or is a key above it.
-fn near(all: &[Field], field: &Field, name: &str) -> usize {
+fn near(all: &[FileField], field: &FileField, name: &str) -> usize {
     let fits = |text: &str| if !text.is_empty() && name.contains(text) { text.len() } else { 0 };
     let above = field.path.iter().rev().skip(1).map(|key| fits(key));
     let mut around = field.at.parent();
     let mut most = above.max().unwrap_or_default();
     while let Some(parent) = around {
-        let is_beside = |other: &&Field| other.at.parent().as_ref() == Some(&parent);
+        let is_beside = |other: &&FileField| other.at.parent().as_ref() == Some(&parent);
         let named = all
             .iter()
             .filter(is_beside)
@@ -537,7 +537,7 @@ fn near(all: &[Field], field: &Field, name: &str) -> usize {
 }
 
 /// The fields of a document: of a manifest, a merge patch or values; or of each operation of a JSON patch.
-fn fields(value: &Value) -> Vec<Field> {
+fn fields(value: &Value) -> Vec<FileField> {
     let mut found = Vec::new();
     let operations = value.as_array().filter(|all| all.iter().any(|it| it.get("op").is_some()));
     let Some(operations) = operations else {
@@ -550,13 +550,19 @@ fn fields(value: &Value) -> Vec<Field> {
         let key = Some(at.key("path"));
         match operation.get("value") {
             Some(value) => add_fields(value, &path, &at.key("value"), key.as_ref(), &mut found),
-            None => found.push(Field { path, at: at.key("path"), key, value: None }),
+            None => found.push(FileField { path, at: at.key("path"), key, value: None }),
         }
     }
     found
 }
 
-fn add_fields(value: &Value, path: &[String], at: &Pointer, key: Option<&Pointer>, found: &mut Vec<Field>) {
+fn add_fields(
+    value: &Value,
+    path: &[String],
+    at: &Pointer,
+    key: Option<&Pointer>,
+    found: &mut Vec<FileField>,
+) {
     let mut todo = vec![(value, path.to_vec(), at.clone(), key.cloned())];
     while let Some((value, path, at, key)) = todo.pop() {
         if found.len() >= MOST_FIELDS {
@@ -574,13 +580,13 @@ fn add_fields(value: &Value, path: &[String], at: &Pointer, key: Option<&Pointer
             _ => {}
         }
         if !path.is_empty() {
-            found.push(Field { path, at, key, value: Some(value.clone()) });
+            found.push(FileField { path, at, key, value: Some(value.clone()) });
         }
     }
 }
 
 /// A line of a template.
-struct Line {
+struct TemplateLine {
     text: String,
     /// The first byte of its key, and the stretch of its value.
     key: usize,
@@ -590,7 +596,7 @@ struct Line {
     is_whole: bool,
 }
 
-impl Line {
+impl TemplateLine {
     /// The line with a field of an object of this kind and name: the one with this value, else the first; else the line with the
     /// most of the keys.
     fn of(source: &Source, own: [&str; 2], path: &[String], value: Option<&Value>) -> Option<Self> {

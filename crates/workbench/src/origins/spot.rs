@@ -73,13 +73,13 @@ impl Spots {
 
 /// Where a finding stands: at a field of its own document, or at a spot in the file from which that was rendered.
 #[derive(Debug, Clone)]
-pub(crate) enum Standing<'c> {
+pub(crate) enum FindingSpot<'c> {
     /// A field; and where its key is a value, that place.
     Field(&'c DocumentPlace, Pointer, Option<Pointer>),
     Text(&'c Arc<Source>, Span),
 }
 
-impl<'c> Standing<'c> {
+impl<'c> FindingSpot<'c> {
     /// That of a field of a document with these spots.
     pub(crate) fn of(document: &'c DocumentPlace, spots: Option<&'c Spots>, pointer: &Pointer) -> Self {
         match spots.and_then(|spots| spots.get(pointer)) {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::json;
 
-use crate::report::github::{self, AnnotationPlace, Command};
+use crate::report::github::{self, AnnotationPlace, WorkflowCommand};
 use crate::report::json;
 use crate::report::junit::{Suites, Test, TestResult};
 use crate::report::{InputError, ReportFormat, at_line_start, plain, rule_counts};
@@ -120,7 +120,7 @@ fn github(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
     let failed = report.cases.iter().filter(|case| !case.passed()).map(|case| {
         let place = AnnotationPlace { file: Some(&case.file), start: Some((case.line, 1)), end: None };
         let failures: Vec<_> = case.failures.iter().map(|failure| plain(failure)).collect();
-        Command::new(place, &case.name, &failures.join("\n"))
+        WorkflowCommand::new(place, &case.name, &failures.join("\n"))
     });
     github::write_kind(Severity::Deny, errors.chain(failed), 0, out)
 }

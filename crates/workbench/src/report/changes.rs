@@ -13,7 +13,7 @@ const HEADER: Style = Style::new().bold();
 /// The verdict about an object. Later variants are stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum PolicyVerdict {
     /// No policy warns or denies.
     Allowed,
     /// A rule of a policy warns.
@@ -22,7 +22,7 @@ pub enum Verdict {
     Denied,
 }
 
-impl Verdict {
+impl PolicyVerdict {
     /// The word of outputs.
     pub const fn name(self) -> &'static str {
         match self {
@@ -53,9 +53,9 @@ pub struct Change<'a> {
     /// The line at which it starts, from 1.
     pub line: usize,
     /// The current verdict.
-    pub from: Verdict,
+    pub from: PolicyVerdict,
     /// The verdict under the new policies.
-    pub to: Verdict,
+    pub to: PolicyVerdict,
 }
 
 /// What happens to an object, in the order in which it is written.
@@ -86,17 +86,17 @@ impl Effect {
 impl Change<'_> {
     fn effect(&self) -> Effect {
         match (self.from, self.to) {
-            (Verdict::Denied, Verdict::Denied) => Effect::DeniedByMore,
-            (_, Verdict::Denied) => Effect::NewlyDenied,
-            (Verdict::Denied, _) => Effect::NoLongerDenied,
-            (_, Verdict::Warned) => Effect::NewlyWarned,
-            (_, Verdict::Allowed) => Effect::NoLongerWarned,
+            (PolicyVerdict::Denied, PolicyVerdict::Denied) => Effect::DeniedByMore,
+            (_, PolicyVerdict::Denied) => Effect::NewlyDenied,
+            (PolicyVerdict::Denied, _) => Effect::NoLongerDenied,
+            (_, PolicyVerdict::Warned) => Effect::NewlyWarned,
+            (_, PolicyVerdict::Allowed) => Effect::NoLongerWarned,
         }
     }
 
     /// Whether the object is denied under the new policies.
     pub fn is_denied(&self) -> bool {
-        self.to == Verdict::Denied
+        self.to == PolicyVerdict::Denied
     }
 }
 

@@ -37,15 +37,15 @@ pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
 /// Writes the commands of one kind that GitHub shows; `not_shown` is the number of findings besides these commands.
 pub(super) fn write_kind(
     severity: Severity,
-    commands: impl Iterator<Item = Command>,
+    commands: impl Iterator<Item = WorkflowCommand>,
     not_shown: usize,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let kind = kind(severity);
-    let commands: Vec<Command> = commands.collect();
+    let commands: Vec<WorkflowCommand> = commands.collect();
     let all = commands.len() + not_shown;
     let shown = if all > MAX_OF_KIND { MAX_OF_KIND - 1 } else { all }.min(commands.len());
-    for Command { properties, message } in commands.iter().take(shown) {
+    for WorkflowCommand { properties, message } in commands.iter().take(shown) {
         writeln!(out, "::{kind} {properties}::{message}")?;
     }
     let more = all - shown;
@@ -57,12 +57,12 @@ pub(super) fn write_kind(
 }
 
 /// The two parts of a command, escaped.
-pub(super) struct Command {
+pub(super) struct WorkflowCommand {
     properties: String,
     message: String,
 }
 
-impl Command {
+impl WorkflowCommand {
     /// A command at a place. Lines of the message are its own, so user input in it must be [`plain`].
     pub(super) fn new(place: AnnotationPlace<'_>, title: &str, message: &str) -> Self {
         let mut properties = String::new();
@@ -97,16 +97,16 @@ const fn kind(severity: Severity) -> &'static str {
     }
 }
 
-pub(super) fn of_error(error: &InputError<'_>) -> Command {
+pub(super) fn of_error(error: &InputError<'_>) -> WorkflowCommand {
     let end = error.location.as_ref().map(FileLocation::end_position);
-    Command::new(
+    WorkflowCommand::new(
         AnnotationPlace { file: error.file, start: error.position, end },
         error.code(),
         &plain(&error.advice()),
     )
 }
 
-fn of_finding(located: &LocatedFinding<'_>) -> Command {
+fn of_finding(located: &LocatedFinding<'_>) -> WorkflowCommand {
     let (location, finding) = (&located.location, located.finding);
     let mut message = plain(&finding.message()).into_owned();
     if !located.object_ref.kind.is_empty() {
@@ -119,7 +119,11 @@ fn of_finding(located: &LocatedFinding<'_>) -> Command {
         let _infallible = write!(message, "\nhelp: {}", plain(&help));
     }
     let (start, end) = (Some((location.line, location.column)), Some(location.end_position()));
-    Command::new(AnnotationPlace { file: Some(location.file), start, end }, finding.code_name(), &message)
+    WorkflowCommand::new(
+        AnnotationPlace { file: Some(location.file), start, end },
+        finding.code_name(),
+        &message,
+    )
 }
 
 /// Escapes the characters that end a message.

@@ -31,7 +31,7 @@ const MAX_CHARS: usize = 1000;
 const MAX_ELEMENTS: usize = 1000;
 
 /// A part of the page: its id, its heading, and its content. A part without content is left out.
-type Part = (&'static str, String, Option<Markup>);
+type PageSection = (&'static str, String, Option<Markup>);
 
 /// Writes the page.
 ///
@@ -174,7 +174,7 @@ fn read(report: &Report<'_>, page: &Page<'_>) -> String {
     parts.join("; ")
 }
 
-fn parts(report: &Report<'_>, page: &Page<'_>) -> [Part; 4] {
+fn parts(report: &Report<'_>, page: &Page<'_>) -> [PageSection; 4] {
     let of = |title: &str, severity| {
         (format!("{title}: {}", report.count(severity)), findings::of_severity(report, severity))
     };

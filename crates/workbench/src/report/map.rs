@@ -25,22 +25,22 @@ pub struct UnitMap {
     /// The memory resources, by namespace, kind and name.
     pub memories: Vec<MappedMemory>,
     /// The objects that are denied or warned about, once they are judged.
-    pub judged: BTreeMap<MappedObject, Verdict>,
+    pub judged: BTreeMap<MappedObject, MapVerdict>,
 }
 
 impl UnitMap {
     /// The verdict of an object that uses memory.
-    pub fn verdict(&self, object: &MappedObject) -> Verdict {
+    pub fn verdict(&self, object: &MappedObject) -> MapVerdict {
         self.judged.get(object).copied().unwrap_or_default()
     }
 
     /// The verdict of a memory resource.
-    pub fn verdict_of(&self, memory: &MappedMemory) -> Verdict {
+    pub fn verdict_of(&self, memory: &MappedMemory) -> MapVerdict {
         let is_unused = memory.is_for_others && memory.users.is_empty();
         let own = match memory.presence {
-            Presence::Missing => Verdict::Missing,
-            Presence::Found if is_unused => Verdict::Unused,
-            _ => Verdict::Clean,
+            Presence::Missing => MapVerdict::Missing,
+            Presence::Found if is_unused => MapVerdict::Unused,
+            _ => MapVerdict::Clean,
         };
         own.max(self.verdict(&memory.object))
     }
@@ -48,7 +48,7 @@ impl UnitMap {
 
 /// The verdict of an object, the strictest last.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
+pub enum MapVerdict {
     /// Nothing was found.
     #[default]
     Clean,
@@ -64,7 +64,7 @@ pub enum Verdict {
     Denied,
 }
 
-impl Verdict {
+impl MapVerdict {
     /// The words for people.
     pub const fn words(self) -> &'static str {
         match self {

@@ -35,7 +35,7 @@ const ROOT: &str = "%SRCROOT%";
 /// # Errors
 /// Those of the writer.
 pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
-    let rules = Rules::of(report);
+    let rules = RuleIndex::of(report);
     let mut counter = Counter::default();
     let errors = report.errors.iter().map(|error| of_error(error, &rules, &mut counter));
     let mut results: Vec<Value> = errors.take(MAX_RESULTS).collect();
@@ -78,9 +78,9 @@ fn notifications(cut: usize) -> Vec<Value> {
 }
 
 /// The rules of a run by name, with their indexes: the first finding of each code, and the codes of errors.
-struct Rules<'r>(BTreeMap<&'r str, (usize, Option<&'r Finding>)>);
+struct RuleIndex<'r>(BTreeMap<&'r str, (usize, Option<&'r Finding>)>);
 
-impl<'r> Rules<'r> {
+impl<'r> RuleIndex<'r> {
     fn of(report: &'r Report<'_>) -> Self {
         let errors = report.errors.iter().map(|error| (error.code(), None));
         let findings = report.causes().rev().map(|located| located.finding);
@@ -138,7 +138,7 @@ fn properties(rule: &PolicyRule) -> Value {
     })
 }
 
-fn of_finding(located: &LocatedFinding<'_>, rules: &Rules<'_>) -> Value {
+fn of_finding(located: &LocatedFinding<'_>, rules: &RuleIndex<'_>) -> Value {
     let (finding, object_ref) = (located.finding, located.object_ref);
     let others = [located.in_namespaces(), finding.help_text().map(Cow::into_owned)];
     let text =
@@ -164,7 +164,7 @@ fn of_finding(located: &LocatedFinding<'_>, rules: &Rules<'_>) -> Value {
     result
 }
 
-fn of_error(error: &InputError<'_>, rules: &Rules<'_>, counter: &mut Counter) -> Value {
+fn of_error(error: &InputError<'_>, rules: &RuleIndex<'_>, counter: &mut Counter) -> Value {
     let place = match (&error.location, error.file, error.position) {
         (Some(location), _, _) => Some(physical(location)),
         (None, Some(file), Some((line, column))) => Some(json!({
@@ -181,7 +181,7 @@ fn of_error(error: &InputError<'_>, rules: &Rules<'_>, counter: &mut Counter) ->
 }
 
 fn result(
-    rules: &Rules<'_>,
+    rules: &RuleIndex<'_>,
     rule: &str,
     level: &str,
     text: &str,

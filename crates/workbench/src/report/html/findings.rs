@@ -17,12 +17,12 @@ use memgate_primitives::plain_text::{plain_except, shown_name};
 const MAX_OWNERS: usize = 3;
 
 /// The findings of one cause, at least one.
-type Cause<'f, 'r> = Vec<&'f LocatedFinding<'r>>;
+type FindingsOfCause<'f, 'r> = Vec<&'f LocatedFinding<'r>>;
 
 /// The causes of one severity. Those that the platforms themselves would find wrong stand before those that break a policy,
 /// and the ones of most objects before the others.
-fn causes<'f, 'r>(report: &'f Report<'r>, severity: Severity) -> Vec<Cause<'f, 'r>> {
-    let (mut numbers, mut causes) = (BTreeMap::new(), Vec::<Cause<'_, '_>>::new());
+fn causes<'f, 'r>(report: &'f Report<'r>, severity: Severity) -> Vec<FindingsOfCause<'f, 'r>> {
+    let (mut numbers, mut causes) = (BTreeMap::new(), Vec::<FindingsOfCause<'_, '_>>::new());
     for located in report.causes().filter(|it| it.finding.severity == severity) {
         let number = *numbers.entry((located.finding.code_name(), located.words())).or_insert(causes.len());
         match causes.get_mut(number) {
@@ -30,7 +30,7 @@ fn causes<'f, 'r>(report: &'f Report<'r>, severity: Severity) -> Vec<Cause<'f, '
             None => causes.push(vec![located]),
         }
     }
-    let is_of_policy = |cause: &Cause<'_, '_>| cause.iter().any(|it| it.finding.policy.is_some());
+    let is_of_policy = |cause: &FindingsOfCause<'_, '_>| cause.iter().any(|it| it.finding.policy.is_some());
     causes.sort_by_key(|cause| (is_of_policy(cause), Reverse(cause.len())));
     causes
 }

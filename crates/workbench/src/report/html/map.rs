@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::{first, table};
-use crate::report::map::{Fact, MapLine, MappedMemory, MemoryMap, UnitMap, Verdict};
+use crate::report::map::{Fact, MapLine, MapVerdict, MappedMemory, MemoryMap, UnitMap};
 
 /// The most objects that are listed in one cell.
 const MAX_USERS: usize = 25;
@@ -54,11 +54,11 @@ fn row(unit: &UnitMap, memory: &MappedMemory) -> Markup {
 }
 
 /// A verdict behind a name.
-fn verdict(verdict: Verdict) -> Markup {
+fn verdict(verdict: MapVerdict) -> Markup {
     let class = match verdict {
-        Verdict::Clean => return html! {},
-        Verdict::Denied | Verdict::Memoryless | Verdict::Missing => "deny",
-        Verdict::Warned | Verdict::Unused => "warn",
+        MapVerdict::Clean => return html! {},
+        MapVerdict::Denied | MapVerdict::Memoryless | MapVerdict::Missing => "deny",
+        MapVerdict::Warned | MapVerdict::Unused => "warn",
     };
     html! { " " strong class=(class) { (verdict.words()) } }
 }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 
-use super::{MapLine, MappedMemory, MemoryMap, UnitMap, Verdict};
+use super::{MapLine, MapVerdict, MappedMemory, MemoryMap, UnitMap};
 use crate::report::at_line_start;
 
 const HEADER: Style = Style::new().bold();
@@ -80,11 +80,11 @@ fn write_memory(
 }
 
 /// A verdict behind a name.
-fn tag(verdict: Verdict) -> String {
+fn tag(verdict: MapVerdict) -> String {
     let style = match verdict {
-        Verdict::Clean => return String::new(),
-        Verdict::Denied | Verdict::Memoryless | Verdict::Missing => DENIED,
-        Verdict::Warned | Verdict::Unused => MARK,
+        MapVerdict::Clean => return String::new(),
+        MapVerdict::Denied | MapVerdict::Memoryless | MapVerdict::Missing => DENIED,
+        MapVerdict::Warned | MapVerdict::Unused => MARK,
     };
     format!(" {style}[{}]{style:#}", verdict.words())
 }
