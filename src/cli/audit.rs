@@ -7,10 +7,10 @@ use crate::cli::output::{OutputArg, OverviewArgs, check_places, is_page, or_repo
 use crate::cli::terminal::Terminal;
 use crate::cli::{ExitStatus, live};
 use memgate_model::request::Point;
-use memgate_workbench::outcome::with_page;
-use memgate_workbench::place::overview;
-use memgate_workbench::plan::Plan;
-use memgate_workbench::run::{Run, audited};
+use memgate_workbench::build::plan::Plan;
+use memgate_workbench::files::outcome::with_page;
+use memgate_workbench::files::place::overview;
+use memgate_workbench::files::run::{Run, audited};
 
 /// Judge stored objects by policies, and tell what admission would do
 ///

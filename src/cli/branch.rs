@@ -2,7 +2,7 @@
 
 use crate::cli::interrupt::Interrupt;
 use crate::cli::terminal::Terminal;
-use memgate_workbench::base::{self, Branch, FileThere};
+use memgate_workbench::files::base::{self, Branch, FileThere};
 use memgate_workbench::report::plain;
 
 /// How many digits of a commit are shown.

@@ -15,14 +15,14 @@ use crate::cli::terminal::Terminal;
 use memgate_model::finding::{Finding, Severity};
 use memgate_platforms::common::{KUSTOMIZATION_INVALID, NOT_JUDGED, VALUE_UNKNOWN};
 use memgate_policy::counts::RuleCounts;
-use memgate_workbench::fix::{diffs, judged_with, summary};
-use memgate_workbench::ignore;
-use memgate_workbench::ignored_codes::IgnoredCodes;
-use memgate_workbench::judge::Checked;
-use memgate_workbench::outcome::{FailOn, notes, nothing_found, with_page};
-use memgate_workbench::place::report;
+use memgate_workbench::build::ignored_codes::IgnoredCodes;
+use memgate_workbench::files::fix::{diffs, judged_with, summary};
+use memgate_workbench::files::ignore;
+use memgate_workbench::files::judge::Checked;
+use memgate_workbench::files::outcome::{FailOn, notes, nothing_found, with_page};
+use memgate_workbench::files::place::report;
+use memgate_workbench::files::run::{Run, judged, leave_out};
 use memgate_workbench::report::{Report, rule_counts, text};
-use memgate_workbench::run::{Run, judged, leave_out};
 
 /// Check manifests: what would be denied in a cluster, and why
 ///

@@ -8,7 +8,7 @@ use crate::cli::input::load_policies;
 use crate::cli::policies::parse_time;
 use crate::cli::terminal::Terminal;
 use memgate_manifest::rewrite::yaml;
-use memgate_workbench::exempt::{ExemptObject, ExemptionRequest, exemption};
+use memgate_workbench::files::exempt::{ExemptObject, ExemptionRequest, exemption};
 
 /// Print an exemption from a rule of a policy, for one object and a time
 ///

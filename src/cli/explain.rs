@@ -12,10 +12,10 @@ use memgate_core::decide::codes;
 use memgate_install::runbooks;
 use memgate_model::finding::Code;
 use memgate_primitives::suggest::{did_you_mean, nearest};
-use memgate_workbench::explain;
-use memgate_workbench::inputs::Inputs;
+use memgate_workbench::build::rules::nearest_code;
+use memgate_workbench::files::explain;
+use memgate_workbench::files::inputs::Inputs;
 use memgate_workbench::report::page::{self, title};
-use memgate_workbench::rules::nearest_code;
 
 /// Explain a finding code: what is wrong, why it matters, what to do
 ///

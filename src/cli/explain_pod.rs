@@ -12,9 +12,9 @@ use memgate_cluster::cluster_state::{AgentPod, Fetched};
 use memgate_cluster::reader::ClusterReader;
 use memgate_model::kind::POD;
 use memgate_primitives::name::is_dns_subdomain;
-use memgate_workbench::injected::{describe, describe_all};
-use memgate_workbench::load::load;
-use memgate_workbench::plan::Plan;
+use memgate_workbench::build::plan::Plan;
+use memgate_workbench::files::injected::{describe, describe_all};
+use memgate_workbench::files::load::load;
 
 /// List what memgate added to a pod
 ///

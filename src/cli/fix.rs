@@ -4,9 +4,9 @@ use std::path::Path;
 
 use crate::cli::file::rewrite_whole;
 use crate::cli::terminal::Terminal;
-use memgate_workbench::fix::{FixedFile, FixedTexts, add_round, fix_in_rounds};
-use memgate_workbench::judge::Checked;
-use memgate_workbench::run::{Run, judged_without_ignored};
+use memgate_workbench::files::fix::{FixedFile, FixedTexts, add_round, fix_in_rounds};
+use memgate_workbench::files::judge::Checked;
+use memgate_workbench::files::run::{Run, judged_without_ignored};
 
 /// The most rounds of correcting and checking again. Below a corrected field others show up, and one object has at
 /// most 50 findings at a time: a list of ten thousand wrong elements takes 200 rounds.

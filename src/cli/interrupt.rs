@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use tokio::runtime::Builder;
 
 use memgate_server::shutdown::Signals;
-use memgate_workbench::program::Stop;
+use memgate_workbench::build::program::Stop;
 
 /// The exit code of shells for a command that SIGINT ended.
 const ENDED: i32 = 130;

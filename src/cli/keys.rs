@@ -15,8 +15,8 @@ use memgate_model::platform_settings::quantity;
 use memgate_primitives::plain_text::{quoted_key, quoted_text};
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
-use memgate_workbench::plan::Plan;
-use memgate_workbench::read::collect;
+use memgate_workbench::build::plan::Plan;
+use memgate_workbench::files::read::collect;
 
 /// The JSON Schema of a settings file.
 pub const SETTINGS: &str = include_str!("../../docs/schema/settings.json");

@@ -15,7 +15,7 @@ use memgate_cluster::listed_state::read_state;
 use memgate_cluster::reader::ClusterReader;
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, KindEntry, kinds};
 use memgate_model::family::Family;
-use memgate_workbench::plan::Plan;
+use memgate_workbench::build::plan::Plan;
 use memgate_workbench::report::plain;
 
 /// Plans to read stored objects, without the policies of `--policy`: the objects of the paths that were typed; without

@@ -8,10 +8,10 @@ use crate::cli::input::InputArgs;
 use crate::cli::output::{OutputArg, is_page, write_files};
 use crate::cli::terminal::Terminal;
 use memgate_manifest::rewrite::Rewritten;
-use memgate_workbench::place::report;
+use memgate_workbench::files::place::report;
+use memgate_workbench::files::rewrite::{RewrittenFile, rewrite_all};
+use memgate_workbench::files::run::decided;
 use memgate_workbench::report::{plain, stream};
-use memgate_workbench::rewrite::{RewrittenFile, rewrite_all};
-use memgate_workbench::run::decided;
 
 /// Print manifests as they would be stored: with defaults, and pods with their memory
 ///

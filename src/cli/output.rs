@@ -13,7 +13,7 @@ use crate::cli::workstation;
 use memgate_manifest::error::Error;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 use memgate_workbench::built;
-use memgate_workbench::errors::input_error;
+use memgate_workbench::files::errors::input_error;
 use memgate_workbench::report::{
     DEFAULT_WIDTH, Report, ReportFormat, Shown, in_format_without_commands, text, write,
 };

@@ -20,11 +20,11 @@ use memgate_platforms::message::and_more;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::plain_text::quoted_text;
 use memgate_primitives::pointer::Pointer;
-use memgate_workbench::base::FileThere;
-use memgate_workbench::exclude::Exclude;
+use memgate_workbench::build::exclude::Exclude;
+use memgate_workbench::build::rules::{self, Rule};
+use memgate_workbench::files::base::FileThere;
 use memgate_workbench::paths::{normal, project_file_for, without_dots};
 use memgate_workbench::report::plain;
-use memgate_workbench::rules::{self, Rule};
 
 /// The most patterns and paths in notes about the file.
 const MAX_IN_NOTE: usize = 5;

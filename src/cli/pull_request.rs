@@ -10,18 +10,18 @@ use crate::cli::input::InputArgs;
 use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
 use memgate_manifest::error::Error;
-use memgate_workbench::base::{self, Base, Commit};
-use memgate_workbench::difference::AtBase;
-use memgate_workbench::errors::input_error;
-use memgate_workbench::ignore;
-use memgate_workbench::judge::Checked;
-use memgate_workbench::judged_by::{AtReference, JudgedBy};
+use memgate_workbench::build::judged_by::{AtReference, JudgedBy};
+use memgate_workbench::build::plan::Plan;
+use memgate_workbench::files::base::{self, Base, Commit};
+use memgate_workbench::files::difference::AtBase;
+use memgate_workbench::files::errors::input_error;
+use memgate_workbench::files::ignore;
+use memgate_workbench::files::judge::Checked;
+use memgate_workbench::files::run::{Run, compared, judged};
+use memgate_workbench::files::suppress::{Identity, KnownFindings, Spot, known, suppress};
+use memgate_workbench::files::unjudged::{Documents, Tree};
 use memgate_workbench::paths::is_glob;
-use memgate_workbench::plan::Plan;
 use memgate_workbench::report::counted;
-use memgate_workbench::run::{Run, compared, judged};
-use memgate_workbench::suppress::{Identity, KnownFindings, Spot, known, suppress};
-use memgate_workbench::unjudged::{Documents, Tree};
 
 /// Why standard input cannot be compared.
 const NOT_STDIN: &str = "--base compares with a commit, and no commit has standard input (-)";

@@ -15,8 +15,8 @@ use memgate_core::admission;
 use memgate_core::decide::decide;
 use memgate_model::request::{Occasion, Point};
 use memgate_primitives::review_path::Phase;
-use memgate_workbench::inputs::Inputs;
-use memgate_workbench::plan::Plan;
+use memgate_workbench::build::plan::Plan;
+use memgate_workbench::files::inputs::Inputs;
 
 /// Answer one AdmissionReview from standard input, as the webhook would
 ///

@@ -26,8 +26,8 @@ use memgate_cluster::installation::apiserver_version;
 use memgate_model::snapshot::Snapshot;
 use memgate_server::options::{HEALTH_PORT, Options, PORT};
 use memgate_server::{Server, State, logs, runtime};
-use memgate_workbench::inputs::Inputs;
-use memgate_workbench::plan::Plan;
+use memgate_workbench::build::plan::Plan;
+use memgate_workbench::files::inputs::Inputs;
 
 /// How long a server on a state from files goes on serving after a signal. It is short, because no apiserver calls such a
 /// server through a Service.

@@ -9,7 +9,7 @@ use crate::cli::input::{HERE, note_unread};
 use crate::cli::output::{OutputArg, write_each};
 use crate::cli::project::{Project, ProjectArgs};
 use crate::cli::terminal::Terminal;
-use memgate_workbench::cases::{CasePlan, run as run_cases};
+use memgate_workbench::files::cases::{CasePlan, run as run_cases};
 use memgate_workbench::report::cases;
 
 /// Run case files: the decisions that memgate must make

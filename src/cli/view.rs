@@ -4,10 +4,10 @@ use crate::cli::ExitStatus;
 use crate::cli::input::{InputArgs, note_read};
 use crate::cli::terminal::Terminal;
 use memgate_primitives::credential::masked_keys;
-use memgate_workbench::load::each_unit;
-use memgate_workbench::run::Run;
-use memgate_workbench::trace::trace_objects;
-use memgate_workbench::view::{documents, view};
+use memgate_workbench::files::load::each_unit;
+use memgate_workbench::files::run::Run;
+use memgate_workbench::files::trace::trace_objects;
+use memgate_workbench::files::view::{documents, view};
 
 /// Print the fields of memory resources, agents and pods that policies judge
 ///

@@ -9,10 +9,10 @@ use crate::cli::{ExitStatus, live};
 
 use memgate_model::policy::Question;
 use memgate_model::request::Point;
-use memgate_workbench::outcome::{MANIFEST, with_page};
+use memgate_workbench::files::outcome::{MANIFEST, with_page};
+use memgate_workbench::files::run::Run;
+use memgate_workbench::files::what_if::what_if;
 use memgate_workbench::report::changes;
-use memgate_workbench::run::Run;
-use memgate_workbench::what_if::what_if;
 
 /// List the objects that other policies would deny, warn about, or accept
 ///

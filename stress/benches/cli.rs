@@ -7,10 +7,10 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use memgate_model::request::Occasion;
-use memgate_workbench::judge::check;
-use memgate_workbench::load::load;
-use memgate_workbench::place::report;
-use memgate_workbench::plan::Plan;
+use memgate_workbench::build::plan::Plan;
+use memgate_workbench::files::judge::check;
+use memgate_workbench::files::load::load;
+use memgate_workbench::files::place::report;
 use memgate_workbench::report::{DEFAULT_WIDTH, text};
 use serde_json::json;
 

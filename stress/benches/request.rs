@@ -15,7 +15,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use memgate_core::{admission, decide};
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::review_path::Phase;
-use memgate_workbench::casefile::{Case, request};
+use memgate_workbench::files::casefile::{Case, request};
 use serde_json::{Value, json};
 
 /// The allocator of the program.

@@ -7,7 +7,7 @@ use memgate_certs::tls::CertSource;
 use memgate_model::snapshot::Snapshot;
 use memgate_server::options::Options;
 use memgate_server::{Service, State, logs, reviews, routed, serve_plain};
-use memgate_workbench::casefile::request;
+use memgate_workbench::files::casefile::request;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};

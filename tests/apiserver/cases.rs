@@ -37,9 +37,9 @@ use kube::Client;
 use memgate_model::change::stays_what_it_is;
 use memgate_model::request::Point;
 use memgate_model::request::{Operation, User};
-use memgate_workbench::casefile::compare::{CaseOutcome, failures};
-use memgate_workbench::casefile::read::read;
-use memgate_workbench::casefile::{self};
+use memgate_workbench::files::casefile::compare::{CaseOutcome, failures};
+use memgate_workbench::files::casefile::read::read;
+use memgate_workbench::files::casefile::{self};
 use serde_json::{Value, json};
 
 use crate::{

@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use memgate_certs::clock::Clock;
 use memgate_model::request::Occasion;
-use memgate_workbench::casefile::Case;
+use memgate_workbench::files::casefile::Case;
 
 /// How much of a second is left for the answer.
 const ROOM: Duration = Duration::from_millis(500);

@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use memgate_model::request::{Occasion, Point};
-use memgate_workbench::casefile::Case;
-use memgate_workbench::casefile::compare::CaseOutcome;
-use memgate_workbench::casefile::request;
+use memgate_workbench::files::casefile::Case;
+use memgate_workbench::files::casefile::compare::CaseOutcome;
+use memgate_workbench::files::casefile::request;
 use serde_json::{Value, json};
 
 /// Whether the command has an answer: it refuses state with a policy that cannot be in force, which the other ways

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 use case_trials::Way;
 use libtest_mimic::{Arguments, Failed, Trial};
-use memgate_workbench::casefile::Case;
+use memgate_workbench::files::casefile::Case;
 use share::Share;
 
 fn main() -> anyhow::Result<ExitCode> {

@@ -14,7 +14,7 @@ use memgate_certs::tls::CertSource;
 use memgate_model::reason::Reason;
 use memgate_server::options::Options;
 use memgate_server::{State, counted_router};
-use memgate_workbench::casefile::{Case, request};
+use memgate_workbench::files::casefile::{Case, request};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 use tracing_subscriber::fmt::MakeWriter;

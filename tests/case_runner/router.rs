@@ -7,9 +7,9 @@ use memgate_certs::tls::CertSource;
 use memgate_model::request::Point;
 use memgate_server::options::Options;
 use memgate_server::{State, router};
-use memgate_workbench::casefile::Case;
-use memgate_workbench::casefile::compare::CaseOutcome;
-use memgate_workbench::casefile::request;
+use memgate_workbench::files::casefile::Case;
+use memgate_workbench::files::casefile::compare::CaseOutcome;
+use memgate_workbench::files::casefile::request;
 use serde_json::Value;
 use tower::ServiceExt;
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 
 use anyhow::{Result, ensure};
-use memgate_workbench::casefile::Case;
+use memgate_workbench::files::casefile::Case;
 use serde_json::Value;
 
 use super::cases::documents;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
-use memgate_workbench::kustomize::configurations;
+use memgate_workbench::files::kustomize::configurations;
 use serde_json::{Value, json};
 
 use crate::kustomize::run;

@@ -16,8 +16,8 @@ use memgate_core::decide::codes;
 use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
 use memgate_model::finding::Code;
-use memgate_workbench::casefile::Case;
-use memgate_workbench::casefile::read::read;
+use memgate_workbench::files::casefile::Case;
+use memgate_workbench::files::casefile::read::read;
 use serde_json::Value;
 
 use super::cases::cases;

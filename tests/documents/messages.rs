@@ -12,7 +12,7 @@ use memgate_core::admission;
 use memgate_core::decide::codes;
 use memgate_model::finding::{Code, Finding};
 use memgate_model::request::Occasion;
-use memgate_workbench::casefile::{Case, request};
+use memgate_workbench::files::casefile::{Case, request};
 use serde_json::Value;
 
 use super::cases::cases;

@@ -9,7 +9,7 @@ use jsonschema::error::ValidationErrorKind;
 use memgate_core::decide::codes;
 use memgate_model::kind::POLICY_KINDS;
 use memgate_model::schema::Schema;
-use memgate_workbench::kind_schema::{KindDefinition, combined, definitions};
+use memgate_workbench::files::kind_schema::{KindDefinition, combined, definitions};
 use serde_json::{Value, json};
 
 use crate::schema::{documents, expect_valid, printed, validator};

@@ -5,9 +5,9 @@ use memgate_model::request::Occasion;
 use memgate_model::workload::{ALL, KNATIVE, Workload};
 use memgate_platforms::selects_pod;
 use memgate_primitives::pointer::Pointer;
-use memgate_workbench::judge::{Checked, check};
-use memgate_workbench::load::load;
-use memgate_workbench::plan::Plan;
+use memgate_workbench::build::plan::Plan;
+use memgate_workbench::files::judge::{Checked, check};
+use memgate_workbench::files::load::load;
 use serde_json::{Map, Value, json};
 
 /// An object of a kind with a pod template at the first place that a pattern fits, and the place.

@@ -153,7 +153,10 @@ fn leaves_the_repository_as_it_is() {
 fn says_what_to_fetch() {
     let repository = moved();
     for (reference, message) in [
-        ("nope", "--base nope: there is no such commit here; fetch it: git fetch origin nope (in a pipeline, "),
+        (
+            "nope",
+            "--base nope: there is no such commit here; fetch it: git fetch origin nope (in a pipeline, ",
+        ),
         ("main:deploy", "there is no such commit here"),
     ] {
         repository.check(&["--base", reference, "deploy"]).expect_failure(message);
@@ -176,7 +179,9 @@ fn says_that_a_clone_is_shallow() {
     clone.git(&["clone", "--quiet", "--depth", "1", "--branch", "feature", &url, "."]);
     clone.git(&["fetch", "--quiet", "--depth", "1", "origin", "main:refs/remotes/origin/main"]);
     let checked = clone.check(&["--base", "origin/main", "deploy"]);
-    checked.expect_failure("it has no commit in common with HEAD in this shallow clone; run git fetch --unshallow (");
+    checked.expect_failure(
+        "it has no commit in common with HEAD in this shallow clone; run git fetch --unshallow (",
+    );
     clone.check(&["--base", "main", "deploy"]).expect_failure("did you mean origin/main?");
     clone.git(&["fetch", "--quiet", "--unshallow"]);
     assert_eq!(clone.check(&["--base", "origin/main", "deploy"]).code, Some(0));

@@ -7,11 +7,11 @@ use std::time::Duration;
 use memgate_core::state;
 use memgate_manifest::document::values;
 use memgate_server::State;
-use memgate_workbench::casefile::Case;
-use memgate_workbench::casefile::read::read;
-use memgate_workbench::casefile::request;
-use memgate_workbench::plan::Plan;
-use memgate_workbench::read::collect;
+use memgate_workbench::build::plan::Plan;
+use memgate_workbench::files::casefile::Case;
+use memgate_workbench::files::casefile::read::read;
+use memgate_workbench::files::casefile::request;
+use memgate_workbench::files::read::collect;
 
 use crate::client::post;
 use crate::running::Running;

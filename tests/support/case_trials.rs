@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use libtest_mimic::{Failed, Trial};
-use memgate_workbench::casefile::Case;
-use memgate_workbench::casefile::compare::{CaseOutcome, failures};
+use memgate_workbench::files::casefile::Case;
+use memgate_workbench::files::casefile::compare::{CaseOutcome, failures};
 
 use super::share::Share;
 

@@ -12,8 +12,8 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
-use memgate_workbench::casefile::Case;
-use memgate_workbench::casefile::read::read;
+use memgate_workbench::files::casefile::Case;
+use memgate_workbench::files::casefile::read::read;
 use serde_json::Value;
 
 /// A folder of the repository, found from every crate of the workspace.

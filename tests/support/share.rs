@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::env;
 
-use memgate_workbench::casefile::{Case, Expect};
+use memgate_workbench::files::casefile::{Case, Expect};
 
 /// A part of the cases; each one contains those above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

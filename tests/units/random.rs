@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use memgate_model::request::{Occasion, Point};
-use memgate_workbench::build::Builder;
-use memgate_workbench::judge::Checked;
-use memgate_workbench::place::report;
-use memgate_workbench::plan::Plan;
-use memgate_workbench::run::{Run, judged_without_ignored};
+use memgate_workbench::build::builder::Builder;
+use memgate_workbench::build::plan::Plan;
+use memgate_workbench::files::judge::Checked;
+use memgate_workbench::files::place::report;
+use memgate_workbench::files::run::{Run, judged_without_ignored};
 
 use crate::repository::{Repository, kubectl};
 

@@ -34,9 +34,9 @@ use memgate_model::request::{Occasion, Operation, Point, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_policy::never_applies::never_applies;
 use memgate_policy::read;
-use memgate_workbench::casefile::Case;
-use memgate_workbench::casefile::compare::CaseOutcome;
-use memgate_workbench::casefile::request;
+use memgate_workbench::files::casefile::Case;
+use memgate_workbench::files::casefile::compare::CaseOutcome;
+use memgate_workbench::files::casefile::request;
 use serde_json::{Value, json};
 use share::Share;
 

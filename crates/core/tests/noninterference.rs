@@ -25,7 +25,7 @@ use memgate_model::object::{Coverage, DEFAULT_NAMESPACE, KindState, Reference};
 use memgate_model::request::{Occasion, Point};
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::pointer::Pointer;
-use memgate_workbench::casefile::{Case, request};
+use memgate_workbench::files::casefile::{Case, request};
 use serde_json::{Value, json};
 
 /// The namespaces of the copies: one before and one behind those of the cases, none of which names them.

@@ -15,8 +15,8 @@ use memgate_model::finding::Finding;
 use memgate_model::request::{Occasion, Operation};
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::pointer::Pointer;
-use memgate_workbench::casefile::Case;
-use memgate_workbench::casefile::request;
+use memgate_workbench::files::casefile::Case;
+use memgate_workbench::files::casefile::request;
 use serde_json::{Map, Value};
 
 /// The values below a place, each where it is: those of all depths.

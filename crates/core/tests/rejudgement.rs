@@ -15,7 +15,7 @@ use anyhow::{Result, ensure};
 use memgate_core::admission;
 use memgate_core::state;
 use memgate_model::request::{Occasion, Operation, Point};
-use memgate_workbench::casefile::{Case, request};
+use memgate_workbench::files::casefile::{Case, request};
 use serde_json::{Value, json};
 
 /// The exceptions by their names in `tests/laws.yaml`: whether a case is one.

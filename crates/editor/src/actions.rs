@@ -8,11 +8,11 @@ use crate::navigation::Question;
 use crate::positions::Lines;
 use memgate_primitives::fix::Fix;
 use memgate_primitives::plain_text::cut;
-use memgate_workbench::fix::{FixedFile, MEANT, ONLY_ONE, fix_one};
-use memgate_workbench::load::Error;
-use memgate_workbench::place::report;
+use memgate_workbench::files::fix::{FixedFile, MEANT, ONLY_ONE, fix_one};
+use memgate_workbench::files::load::Error;
+use memgate_workbench::files::place::report;
+use memgate_workbench::files::run::judged_without_ignored;
 use memgate_workbench::report::{FileLocation, LocatedFinding};
-use memgate_workbench::run::judged_without_ignored;
 
 /// The most findings for which actions are offered at one place.
 const MAX_FINDINGS: usize = 20;

@@ -14,8 +14,8 @@ use crate::uri;
 use crate::workspace::{Root, name, path};
 use memgate_model::finding::Severity;
 use memgate_primitives::credential::masked_keys;
-use memgate_workbench::judge::Checked;
-use memgate_workbench::place::report;
+use memgate_workbench::files::judge::Checked;
+use memgate_workbench::files::place::report;
 use memgate_workbench::report::{FileLocation, InputError, LocatedFinding, Related, page};
 
 /// The source of diagnostics, which editors show beside their code.

@@ -18,12 +18,12 @@ use memgate_primitives::credential::masked_keys;
 use memgate_primitives::number::more;
 use memgate_primitives::plain_text::{cut, shown_name};
 use memgate_primitives::pointer::Pointer;
-use memgate_workbench::inputs::Inputs;
-use memgate_workbench::kind_schema::definition_of;
-use memgate_workbench::load::{Error, objects_in};
-use memgate_workbench::place::report;
+use memgate_workbench::files::inputs::Inputs;
+use memgate_workbench::files::kind_schema::definition_of;
+use memgate_workbench::files::load::{Error, objects_in};
+use memgate_workbench::files::place::report;
+use memgate_workbench::files::run::judged_without_ignored;
 use memgate_workbench::report::{LocatedFinding, page};
-use memgate_workbench::run::judged_without_ignored;
 
 /// The most characters of a message, of advice and of a description.
 const MAX_PART: usize = 500;

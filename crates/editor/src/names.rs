@@ -16,8 +16,8 @@ use memgate_platforms::other_references::other_edges;
 use memgate_platforms::state_kind;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
-use memgate_workbench::inputs::Inputs;
-use memgate_workbench::load::objects_in;
+use memgate_workbench::files::inputs::Inputs;
+use memgate_workbench::files::load::objects_in;
 use serde_json::Value;
 
 /// A place with the name of an object.

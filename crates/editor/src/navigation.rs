@@ -12,9 +12,9 @@ use crate::workspace::{Root, name, path};
 use memgate_manifest::place::{DocumentPlace, LastSource};
 use memgate_manifest::source::{Source, Span};
 use memgate_model::object::Reference;
-use memgate_workbench::inputs::Inputs;
-use memgate_workbench::load::{Error, load};
-use memgate_workbench::run::Run;
+use memgate_workbench::files::inputs::Inputs;
+use memgate_workbench::files::load::{Error, load};
+use memgate_workbench::files::run::Run;
 
 /// A question about a place or a range in an open file.
 pub(crate) struct Question<'q> {

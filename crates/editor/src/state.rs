@@ -18,7 +18,7 @@ use crate::navigation::{Question, definition, references};
 use crate::positions::Lines;
 use crate::protocol::{error, json};
 use crate::workspace::{Planner, Root, Workspace};
-use memgate_workbench::run::judged_without_ignored;
+use memgate_workbench::files::run::judged_without_ignored;
 
 /// The folders and open files of an editor.
 pub(crate) struct EditorState<'p> {

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use crate::buffers::{Buffer, Buffers};
 use memgate_primitives::causes::in_words;
+use memgate_workbench::build::plan::OpenFile;
+use memgate_workbench::build::walk::leads_to;
+use memgate_workbench::files::run::Run;
 use memgate_workbench::paths::{PROJECT_FILE, root_of, without_dots};
-use memgate_workbench::plan::OpenFile;
-use memgate_workbench::run::Run;
-use memgate_workbench::walk::leads_to;
 
 /// The kind of exemptions.
 const EXEMPTION: &str = "MemoryPolicyExemption";

@@ -7,9 +7,9 @@ use crate::cli::input::{InputArgs, note_read};
 use crate::cli::terminal::Terminal;
 use crate::cli::{ExitStatus, live};
 use memgate_model::request::Point;
-use memgate_workbench::map_verdicts::judged_map;
+use memgate_workbench::files::map_verdicts::judged_map;
+use memgate_workbench::files::run::Run;
 use memgate_workbench::report::map::write;
-use memgate_workbench::run::Run;
 
 /// Print which agents and pods reach which memory
 ///

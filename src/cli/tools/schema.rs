@@ -9,8 +9,8 @@ use crate::cli::keys;
 use crate::cli::terminal::Terminal;
 use memgate_core::decide::codes;
 use memgate_primitives::suggest::{did_you_mean, nearest};
-use memgate_workbench::kind_schema::{KindDefinition, combined, definitions};
-use memgate_workbench::kustomize;
+use memgate_workbench::files::kind_schema::{KindDefinition, combined, definitions};
+use memgate_workbench::files::kustomize;
 
 /// The schemas that are files of the repository.
 const FILES: [(&str, &str); 3] = [

@@ -12,10 +12,10 @@ use memgate_manifest::source::Source;
 use memgate_model::family::Family;
 use memgate_model::object::{Coverage, KindState, Object};
 use memgate_model::snapshot::Snapshot;
-use memgate_workbench::casefile::Case;
-use memgate_workbench::casefile::read::read;
-use memgate_workbench::plan::Plan;
-use memgate_workbench::read::collect;
+use memgate_workbench::build::plan::Plan;
+use memgate_workbench::files::casefile::Case;
+use memgate_workbench::files::casefile::read::read;
+use memgate_workbench::files::read::collect;
 use serde_json::Value;
 
 /// The state of every benchmark: one agent and the Redis memory that it claims.

@@ -27,8 +27,8 @@ use std::path::PathBuf;
 use gungraun::Callgrind;
 use gungraun::prelude::*;
 use memgate_server::{Service, State, reviews};
-use memgate_workbench::load::load;
-use memgate_workbench::plan::Plan;
+use memgate_workbench::build::plan::Plan;
+use memgate_workbench::files::load::load;
 use tempfile::TempDir;
 
 use crate::served::{Connection, changed, constant, memory, options, pod};

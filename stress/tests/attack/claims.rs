@@ -28,8 +28,8 @@ use memgate_primitives::pointer::Pointer;
 use memgate_primitives::review_path::Phase;
 use memgate_server::options::{Decide, Options};
 use memgate_server::{State, router};
-use memgate_workbench::casefile::Case;
-use memgate_workbench::casefile::read::read;
+use memgate_workbench::files::casefile::Case;
+use memgate_workbench::files::casefile::read::read;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 

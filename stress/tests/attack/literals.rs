@@ -11,7 +11,7 @@ use memgate_core::decide::decide;
 use memgate_core::state;
 use memgate_primitives::credential::{is_credential_name, value_spans};
 use memgate_primitives::review_path::Phase;
-use memgate_workbench::casefile::request;
+use memgate_workbench::files::casefile::request;
 use serde_json::{Value, json};
 
 use crate::claims::marks::{MARK, UrlPart, mark};

@@ -10,7 +10,7 @@ use base64::prelude::BASE64_STANDARD;
 use memgate_core::admission;
 use memgate_core::decide::decide;
 use memgate_primitives::review_path::Phase;
-use memgate_workbench::casefile::{Case, request};
+use memgate_workbench::files::casefile::{Case, request};
 use serde_json::{Value, json};
 
 use crate::reviews;
@@ -369,7 +369,7 @@ fn policies_tell_no_values_of_other_namespaces() {
     let case = json!({
         "name": "it", "state": [memory, of_foreign_memory()], "object": query, "expect": {"allowed": true},
     });
-    let case = memgate_workbench::casefile::read::read(&case).unwrap().remove(0);
+    let case = memgate_workbench::files::casefile::read::read(&case).unwrap().remove(0);
     let answered = answers(&case);
     for rule in ["foreign/backends", "foreign/endpoint", "foreign/tenancy"] {
         assert!(answered.contains(rule), "{rule}: {answered}");

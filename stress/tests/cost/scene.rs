@@ -8,7 +8,7 @@ use memgate_model::edge::Edge;
 use memgate_model::kind::{Kind, POLICY_GROUP};
 use memgate_model::request::Operation;
 use memgate_primitives::pointer::Pointer;
-use memgate_workbench::casefile::Case;
+use memgate_workbench::files::casefile::Case;
 use serde_json::{Value, json};
 
 use crate::policies::policies;

@@ -24,7 +24,7 @@ use memgate_model::decision::Decision;
 use memgate_model::reason::Reason;
 use memgate_model::snapshot::Snapshot;
 use memgate_platforms::url::Endpoint;
-use memgate_workbench::casefile::{self, Case};
+use memgate_workbench::files::casefile::{self, Case};
 use proptest::{prelude::Rng, test_runner::TestRunner};
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};

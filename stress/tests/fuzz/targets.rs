@@ -14,7 +14,7 @@ use memgate_model::snapshot::Snapshot;
 use memgate_primitives::pointer::Pointer;
 use memgate_server::options::Options;
 use memgate_server::{Server, State, router};
-use memgate_workbench::casefile::{self, Case};
+use memgate_workbench::files::casefile::{self, Case};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, anyhow};
 use memgate_model::kind::MEMORY_POLICY;
-use memgate_workbench::casefile::read::read;
-use memgate_workbench::casefile::{self};
+use memgate_workbench::files::casefile::read::read;
+use memgate_workbench::files::casefile::{self};
 use serde_json::Value;
 
 /// The namespaces of cases whose names mean nothing to a platform. The others do, or are

@@ -7,9 +7,9 @@ use memgate_manifest::source::Source;
 use memgate_model::finding::Severity;
 use memgate_model::request::{Occasion, Point};
 use memgate_policy::rules::{RuleType, TYPES};
-use memgate_workbench::judge::check;
-use memgate_workbench::load::load;
-use memgate_workbench::plan::Plan;
+use memgate_workbench::build::plan::Plan;
+use memgate_workbench::files::judge::check;
+use memgate_workbench::files::load::load;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -123,7 +123,7 @@ fn failing_object(policy: &Value, objects: &[Value]) -> Result<usize> {
     let text = [policy].into_iter().chain(objects).map(Value::to_string).collect::<Vec<_>>().join("\n---\n");
     let inputs = load(&Plan::of_text(&text))?;
     let checked = check(inputs, Occasion { point: Point::Admission, ..Occasion::default() });
-    let is_denied = |decided: &&memgate_workbench::judge::Decided| {
+    let is_denied = |decided: &&memgate_workbench::files::judge::Decided| {
         let findings = &decided.admitted.decision.findings;
         findings.iter().any(|it| it.policy.is_some() && it.severity == Severity::Deny)
     };

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use memgate_manifest::document::parse;
-use memgate_workbench::{exclude::Exclude, plan::Plan, read::collect};
+use memgate_workbench::build::exclude::Exclude;
+use memgate_workbench::build::plan::Plan;
+use memgate_workbench::files::read::collect;
 use serde_json::{Value, json};
 
 use crate::{fixture::Fixture, request::create};

@@ -13,10 +13,10 @@ use memgate_model::finding::{Cause, Finding, Severity};
 use memgate_model::request::{Occasion, Operation, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::pointer::Pointer;
-use memgate_workbench::judge::{Decided, check};
-use memgate_workbench::load::load;
-use memgate_workbench::passed_over::counts;
-use memgate_workbench::plan::Plan;
+use memgate_workbench::build::plan::Plan;
+use memgate_workbench::files::judge::{Decided, check};
+use memgate_workbench::files::load::load;
+use memgate_workbench::files::passed_over::counts;
 use serde_json::{Value, json};
 
 use crate::{

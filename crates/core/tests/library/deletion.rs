@@ -10,7 +10,7 @@ use memgate_core::admission;
 use memgate_model::decision::Decision;
 use memgate_model::kind::POLICY_KINDS;
 use memgate_model::request::{Occasion, Operation};
-use memgate_workbench::casefile::{Case, request};
+use memgate_workbench::files::casefile::{Case, request};
 use serde_json::{Value, json};
 
 use super::cases::cases;

@@ -18,7 +18,7 @@ use memgate_core::admission;
 use memgate_model::request::{Operation, Request};
 use memgate_model::schema::Schema;
 use memgate_primitives::pointer::Pointer;
-use memgate_workbench::casefile::{Case, request};
+use memgate_workbench::files::casefile::{Case, request};
 use serde_json::{Value, json};
 
 use super::cases;

@@ -8,7 +8,7 @@ use memgate_model::decision::Decision;
 use memgate_model::object::{Coverage, KindState};
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
-use memgate_workbench::casefile::{Case, request};
+use memgate_workbench::files::casefile::{Case, request};
 use serde_json::{Value, json};
 
 use super::cases::cases;

@@ -42,7 +42,7 @@ use memgate_model::finding::{Finding, Severity};
 use memgate_model::request::Occasion;
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::pointer::Pointer;
-use memgate_workbench::casefile::{Case, read::read, request};
+use memgate_workbench::files::casefile::{Case, read::read, request};
 use serde_json::{Value, json};
 
 use super::views::documents;

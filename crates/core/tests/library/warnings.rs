@@ -6,7 +6,7 @@ use memgate_core::admission;
 use memgate_core::decide::decide;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::request::{Operation, Request};
-use memgate_workbench::casefile::{Case, request};
+use memgate_workbench::files::casefile::{Case, request};
 use serde_json::Value;
 
 use super::cases::cases;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use memgate_workbench::casefile::{Case, request};
+use memgate_workbench::files::casefile::{Case, request};
 use serde_json::{Value, json};
 
 /// A namespace without objects of a case.

@@ -9,7 +9,7 @@ use memgate_core::admission::Admitted;
 use memgate_model::reason::Reason;
 use memgate_primitives::budget::{Budget, MAX_VOLUMES};
 use memgate_primitives::glob::Glob;
-use memgate_workbench::casefile::Case;
+use memgate_workbench::files::casefile::Case;
 use serde_json::{Value, json};
 
 use super::{admitted, answer, asked, case, denies, memory, messages, object, policy};

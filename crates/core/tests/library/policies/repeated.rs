@@ -2,7 +2,7 @@
 
 use memgate_core::admission::{self, Admitted};
 use memgate_model::request::Operation;
-use memgate_workbench::casefile::{Case, request};
+use memgate_workbench::files::casefile::{Case, request};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use memgate_model::memory_view::{MemoryView, Role, ViewPath, ViewValue};
-use memgate_workbench::casefile::Case;
-use memgate_workbench::casefile::request;
+use memgate_workbench::files::casefile::Case;
+use memgate_workbench::files::casefile::request;
 use serde_json::{Value, json};
 
 use super::super::cases::cases;

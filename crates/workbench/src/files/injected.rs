@@ -1,0 +1,89 @@
+//! Describes the additions of memgate to pods, in the words of the annotation that the mutating call writes.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::files::inputs::Inputs;
+use crate::files::objects::UndecidedObject;
+use crate::report::{at_line_start, plain};
+use memgate_core::decide::added::{Item, marked_by};
+use memgate_platforms::inject::{INJECTED_ANNOTATION, marker};
+use memgate_primitives::credential::masked;
+
+/// Describes the additions to each pod and pod template of the inputs, each in a few lines.
+pub fn describe_all(inputs: &Inputs) -> Vec<String> {
+    let described = |undecided: &UndecidedObject| {
+        let request = undecided.request();
+        let pod = serde_json::from_str(request.object.filter(|_| request.is_pod())?).ok()?;
+        Some(describe(&undecided.object.pod_title(), &pod))
+    };
+    inputs.objects.iter().filter_map(described).collect()
+}
+
+/// Describes the additions to a pod.
+pub fn describe(title: &str, pod: &Value) -> String {
+    let title = plain(title);
+    let annotations = pod.pointer("/metadata/annotations");
+    let annotation = annotations.and_then(|all| all.get(INJECTED_ANNOTATION)?.as_str());
+    match annotation.map(serde_json::from_str::<Value>) {
+        None => format!("{title}: memgate added nothing\n"),
+        Some(Ok(annotation)) if is_own(&annotation) => marker::objects(&annotation)
+            .iter()
+            .fold(String::new(), |text, added| text + &format!("{title}: {}", described(added))),
+        Some(_) => format!("{title}: the annotation {INJECTED_ANNOTATION} was not written by memgate\n"),
+    }
+}
+
+/// Whether an annotation has the form of memgate's: each of its objects names a platform.
+fn is_own(annotation: &Value) -> bool {
+    let objects = marker::objects(annotation);
+    !objects.is_empty() && objects.iter().all(|added| added.get("family").is_some_and(Value::is_string))
+}
+
+/// A text of the annotation, which anyone may have written.
+fn shown(text: &str) -> String {
+    plain(&masked(text)).into_owned()
+}
+
+/// The additions of one family, in the order of the annotation.
+fn described(annotation: &Value) -> String {
+    let known = |key| shown(annotation.get(key).and_then(Value::as_str).unwrap_or("unknown"));
+    let mut text = format!(
+        "memory of {}, added by memgate {} (platform {})\n",
+        memories(annotation),
+        known("version"),
+        known("family")
+    );
+    let mut last_container = None;
+    for item in marked_by(annotation) {
+        let line = match item {
+            Item::Env(container, name) => {
+                if last_container.as_ref() != Some(&container) {
+                    let _infallible = writeln!(text, "  container {}:", shown(&container));
+                    last_container = Some(container);
+                }
+                format!("    {}", at_line_start(&masked(&name)))
+            }
+            Item::InitContainer(name) => format!("  init container {}", shown(&name)),
+            Item::Volume(name) => format!("  volume {}", shown(&name)),
+            Item::ImagePullSecret(name) => format!("  imagePullSecret {}", shown(&name)),
+            Item::FsGroup(group) => format!("  fsGroup {group}"),
+            Item::Mount(container, path) => {
+                format!("  mount {} in container {}", shown(&path), shown(&container))
+            }
+        };
+        let _infallible = writeln!(text, "{line}");
+    }
+    text
+}
+
+/// The memory resources: one, or a list of them.
+fn memories(annotation: &Value) -> String {
+    let names: Vec<&str> = match annotation.get("memory") {
+        Some(Value::String(name)) => vec![name],
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    if names.is_empty() { "unknown".to_owned() } else { shown(&names.join(", ")) }
+}

@@ -1,0 +1,141 @@
+//! Findings about files that depend on what was decided: which of the notices count, and what is left to say once all objects
+//! are judged.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::files::inputs::Inputs;
+use crate::files::judge::Decided;
+use crate::files::notices::Notice;
+use crate::files::passed_over::{PassedOver, Why};
+use crate::files::policy_files::leftovers;
+use crate::report::ObjectRef;
+use memgate_manifest::source::{Source, Span};
+use memgate_model::family::{DepartedLine, Family};
+use memgate_model::finding::{Code, Finding, Severity};
+use memgate_model::object::Reference;
+use memgate_model::snapshot::Snapshot;
+use memgate_platforms::common::{OBJECT_REPEATED, STATE_UNREADABLE};
+use memgate_policy::codes;
+use memgate_policy::leftover::Used;
+use memgate_primitives::pointer::Pointer;
+
+/// The codes of findings that something had no effect. What has an effect on other files has one.
+pub(crate) const WITHOUT_EFFECT: [&Code; 2] = [&codes::UNUSED, &codes::EXEMPTION_UNUSED];
+
+/// Drops warnings about repeated pods and workloads that do not run an agent.
+pub(super) fn drop_repeated_others(inputs: &mut Inputs, judged: &[Decided]) {
+    if inputs.notices.iter().all(|notice| notice.finding.code != &OBJECT_REPEATED) {
+        return;
+    }
+    let judged: BTreeSet<&ObjectRef> =
+        judged.iter().filter(|it| it.is_judged).map(|it| &it.object.object_ref).collect();
+    let is_other = |it: &&PassedOver| !matches!(it.why, Why::OtherKind | Why::NotAnnotated);
+    let others = inputs.passed_over.iter().filter(is_other).filter_map(|it| it.object_ref.as_ref());
+    let others = others.filter(|it| !judged.contains(it));
+    let others: BTreeSet<&ObjectRef> = others.collect();
+    let is_kept =
+        |notice: &Notice| notice.finding.code != &OBJECT_REPEATED || !others.contains(&notice.object_ref);
+    inputs.notices.retain(is_kept);
+}
+
+/// Adds the notices about objects that a decision has read or looked for.
+pub(super) fn add_of_read(inputs: &mut Inputs, all: &[Decided], snapshot: &Snapshot) {
+    let of_read = std::mem::take(&mut inputs.of_read);
+    if all.is_empty() {
+        inputs.notices.retain(|notice| notice.finding.code != &STATE_UNREADABLE);
+    }
+    if of_read.is_empty() {
+        return;
+    }
+    let missing = all.iter().flat_map(Decided::findings).flat_map(|finding| &finding.missing);
+    let lacking: BTreeSet<&Reference> =
+        all.iter().flat_map(|it| &it.decision.unknown).chain(missing).collect();
+    let is_counted = |object: &Reference| {
+        lacking.contains(object) || snapshot.uses.as_ref().is_some_and(|it| it.has_read(object))
+    };
+    let counted = of_read.into_iter().filter(|(object, _)| is_counted(object));
+    inputs.notices.extend(counted.map(|(_, notice)| notice));
+}
+
+/// Notes what may make the objects of which nothing is known.
+pub(super) fn add_makers(inputs: &mut Inputs, all: &[Decided], snapshot: &Snapshot) {
+    let unknown = all.iter().flat_map(|decided| &decided.decision.unknown);
+    let made = unknown.filter_map(|it| Some((it, snapshot.maker_of(it.kind, &it.namespace, &it.name)?)));
+    inputs.makers.extend(made.map(|(object, maker)| (object.clone(), Arc::clone(maker))));
+}
+
+/// Adds the findings about policies and exemptions. What has no effect on some files may have one on the others.
+pub(super) fn add_leftovers(inputs: &mut Inputs, used: &Used, snapshot: &Snapshot, now: Timestamp) {
+    let of_others: &[&Code] = match &inputs {
+        inputs if inputs.is_partial => &WITHOUT_EFFECT,
+        inputs if inputs.is_narrow => &[&codes::EXEMPTION_UNUSED],
+        _ => &[],
+    };
+    let mut leftovers = leftovers(&inputs.policies, snapshot, used, now, &inputs.places);
+    leftovers.retain(|notice| !of_others.contains(&notice.finding.code));
+    inputs.notices.extend(leftovers);
+}
+
+/// Whether a notice is about a line of a platform that ends, of which there is one for all units.
+pub(crate) fn is_departed_note(notice: &Notice) -> bool {
+    let departed = memgate_platforms::ALL.iter().filter_map(|family| family.definitions.departed.as_ref());
+    notice.finding.severity == Severity::Note
+        && departed.map(|line| line.code).any(|code| code == notice.finding.code)
+}
+
+/// An object of the inputs, with its place.
+type Placed<'i> = (&'i ObjectRef, &'i Arc<Source>, Span);
+
+/// Adds the notes about lines of platforms that end, where the inputs or the cluster have the next line, each at the first
+/// object of its line.
+pub(super) fn add_departed(inputs: &mut Inputs, judged: &[Decided], state: &Snapshot) {
+    let objects = placed(judged, &inputs.passed_over);
+    let families = &state.settings.families;
+    let lines = families.iter().filter_map(|family| Some((*family, family.definitions.departed.as_ref()?)));
+    let notes = lines.filter_map(|(family, line)| departed_note(family, line, &objects, state));
+    let notes: Vec<Notice> = notes.collect();
+    inputs.notices.extend(notes);
+}
+
+fn departed_note(
+    family: &'static Family,
+    line: &DepartedLine,
+    objects: &[Placed<'_>],
+    state: &Snapshot,
+) -> Option<Notice> {
+    let mut next = line.next.iter().filter_map(|kind| state.kind(kind));
+    if !next.any(|kind| kind.is_installed || !kind.is_empty()) {
+        return None;
+    }
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut first = None;
+    for (object, source, span) in objects.iter().filter(|(object, ..)| is_of(family, line, object)) {
+        *counts.entry(&object.kind).or_default() += 1;
+        first.get_or_insert((source, span));
+    }
+    let (source, span) = first?;
+    let counts: Vec<String> = counts.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
+    let finding =
+        Finding::warn(line.code, Pointer::root(), format!("{}: {}", line.message, counts.join(", ")));
+    Some(Notice::new(source, *span, Finding { severity: Severity::Note, ..finding }))
+}
+
+/// Whether an object is of the line. One of a version that moved to another group is not.
+fn is_of(family: &'static Family, line: &DepartedLine, object: &ObjectRef) -> bool {
+    let Some((group, version)) = object.api_version.split_once('/') else { return false };
+    let is_moved = memgate_platforms::validated(&[family], group, &object.kind)
+        .is_some_and(|(family, kind)| (family.definitions.stand_in.moved)(kind, version).is_some());
+    group == line.group && line.kinds.contains(&&*object.kind) && !is_moved
+}
+
+/// The objects of the inputs, judged or not, with their places.
+fn placed<'i>(judged: &'i [Decided], passed_over: &'i [PassedOver]) -> Vec<Placed<'i>> {
+    let judged = judged
+        .iter()
+        .map(|Decided { object, .. }| (&object.object_ref, object.place.source(), object.place.span()));
+    let others = passed_over.iter().filter_map(|it| Some((it.object_ref.as_ref()?, &it.source, it.span)));
+    judged.chain(others).collect()
+}

@@ -1,0 +1,311 @@
+//! One run: the steps from a plan to judged objects, for commands and the editor.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::build::ignored_codes::IgnoredCodes;
+use crate::build::plan::Plan;
+use crate::files::difference::{AtBase, mark};
+use crate::files::ignore;
+use crate::files::inputs::Inputs;
+use crate::files::judge::{Checked, Decided, WITHOUT_EFFECT, check, is_departed_note};
+use crate::files::load::{Error, each_unit};
+use crate::files::made_elsewhere;
+use crate::files::map::map_if_wanted;
+use crate::files::notices::Notice;
+use crate::files::parts;
+use crate::files::passed_over::pass_over;
+use crate::files::policy_files::replaced;
+use crate::files::trace::trace;
+use crate::files::unjudged::{Tree, judged_documents};
+use memgate_manifest::source::Source;
+use memgate_model::elsewhere::Elsewhere;
+use memgate_model::finding::{Finding, Relation};
+use memgate_model::policy::Policies;
+use memgate_model::request::Occasion;
+
+/// What a command or the editor judges, at which point and time.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// What is read.
+    pub plan: Plan,
+    /// The point and the time of decisions.
+    pub occasion: Occasion<'static>,
+}
+
+/// Loads and judges the files of a run, unit by unit, and applies the rules of the repository.
+///
+/// # Errors
+/// Those of [`load()`](crate::files::load::load()).
+pub fn judged(run: &Run) -> Result<Checked, Error> {
+    compared(run, None)
+}
+
+/// The same for a branch with these files, with denials of what it broke and of what it hides.
+///
+/// # Errors
+/// Those of [`load()`](crate::files::load::load()).
+pub fn compared(run: &Run, with: Option<(&AtBase, &Tree)>) -> Result<Checked, Error> {
+    let Run { plan, occasion } = run;
+    let mut files = plan.files();
+    let (mut checked, others) = each_unit(plan, |mut inputs| {
+        let map = map_if_wanted(plan, &inputs, *occasion);
+        if plan.cluster.is_some() {
+            pass_over(&mut inputs.objects, &mut inputs.passed_over, &inputs.snapshot, true);
+        }
+        let parts = parts::judge(&inputs, *occasion);
+        let mut checked = Checked { map, ..check(inputs, *occasion) };
+        made_elsewhere::apply(&mut checked);
+        checked.standings =
+            [(checked.inputs.unit.clone(), std::mem::take(&mut checked.inputs.standing))].into();
+        if plan.is_base || with.is_some() {
+            checked.judged = judged_documents(&checked, &mut files);
+        }
+        parts::add(&mut checked, parts);
+        trace(&mut checked, &mut files);
+        checked
+    })?;
+    if !others.is_empty() {
+        join_all(&mut checked, others);
+    }
+    if let Some((base, tree)) = with {
+        mark(&mut checked, base, (tree, plan));
+    }
+    checked.rules = plan.rules.clone();
+    apply_rules(&mut checked);
+    checked.note_later();
+    Ok(checked)
+}
+
+/// The same, with notes in place of the findings that comments ignore, and without those that do not count in this run.
+///
+/// # Errors
+/// Those of [`load()`](crate::files::load::load()), and when an ignored code does not exist.
+pub fn judged_without_ignored(run: &Run) -> Result<Checked, Error> {
+    let mut checked = judged(run)?;
+    ignore::apply(&mut checked, None);
+    leave_out(&mut checked, &run.plan.ignored)?;
+    Ok(checked)
+}
+
+/// Leaves out the findings that do not count in this run, and counts them. That comes last, so that comments and rules that
+/// are about them have an effect.
+///
+/// # Errors
+/// When an ignored code does not exist.
+pub fn leave_out(checked: &mut Checked, ignored: &IgnoredCodes) -> Result<(), Error> {
+    if ignored.is_empty() {
+        tell_follows(&mut checked.decided);
+        return Ok(());
+    }
+    if let Some(fault) = ignored.fault(&checked.codes_of_policies) {
+        return Err(Error::Code(fault));
+    }
+    let mut seen = BTreeSet::new();
+    for Decided { object, decision, .. } in &mut checked.decided {
+        decision.findings.retain(|finding| {
+            let stays = !ignored.has(finding.code_name());
+            if !stays && finding.relation != Relation::Follows {
+                // Two units may have one file.
+                let standing = object.standing(&finding.pointer);
+                let at = (Arc::as_ptr(standing.source()), standing.carets(finding.at_key).0.start);
+                seen.insert((at, finding.code_name().to_owned()));
+            }
+            stays
+        });
+    }
+    tell_follows(&mut checked.decided);
+    let notices = &mut checked.inputs.notices;
+    let before = notices.len();
+    notices.retain(|notice| !ignored.has(notice.finding.code_name()));
+    checked.left_out = seen.len() + before - notices.len();
+    Ok(())
+}
+
+/// The users of a denied object whose denials do not count in this run have findings of their own, and so have those that are
+/// denied themselves.
+fn tell_follows(all: &mut [Decided]) {
+    let causes =
+        all.iter().filter(|it| it.findings().any(Finding::is_denial)).map(|it| &it.object.object_ref);
+    let causes: BTreeSet<_> = causes
+        .map(|it| {
+            (Arc::clone(&it.unit), Arc::clone(&it.kind), Arc::clone(&it.namespace), Arc::clone(&it.name))
+        })
+        .collect();
+    for Decided { object, decision, .. } in &mut *all {
+        let is_alone = |finding: &Finding| {
+            let cause = finding.elsewhere.first().filter(|_| finding.relation == Relation::Follows);
+            cause.is_some_and(|Elsewhere { object: cause, .. }| {
+                if finding.is_denial() {
+                    return true;
+                }
+                let [kind, namespace, name] = [cause.kind.kind, &cause.namespace, &cause.name].map(Arc::from);
+                !causes.contains(&(Arc::clone(&object.object_ref.unit), kind, namespace, name))
+            })
+        };
+        let findings = decision.findings.iter_mut();
+        findings.filter(|it| is_alone(it)).for_each(|it| it.relation = Relation::New);
+    }
+    all.iter_mut().for_each(Decided::tell_users);
+}
+
+/// Judges stored objects by the policies of the inputs, and by those that were given beside them.
+///
+/// # Errors
+/// Those of [`load()`](crate::files::load::load()).
+pub fn audited(run: &Run, given: &Inputs) -> Result<Checked, Error> {
+    let Run { plan, occasion } = run;
+    checked_all(plan, |mut inputs| {
+        if !plan.ignores_policies {
+            let policies = &given.snapshot.policies;
+            inputs.snapshot.policies = replaced(&inputs.snapshot.policies, &Policies::default(), policies);
+        }
+        inputs.places.extend(given.places.clone());
+        let map = map_if_wanted(plan, &inputs, *occasion);
+        pass_over(&mut inputs.objects, &mut inputs.passed_over, &inputs.snapshot, true);
+        Checked { map, ..check(inputs, *occasion) }
+    })
+}
+
+/// Judges the files of a run, without the rules of the repository.
+///
+/// # Errors
+/// Those of [`load()`](crate::files::load::load()).
+pub fn decided(Run { plan, occasion }: &Run) -> Result<Checked, Error> {
+    checked_all(plan, |inputs| {
+        let mut checked = check(inputs, *occasion);
+        made_elsewhere::apply(&mut checked);
+        checked
+    })
+}
+
+/// What `check` makes of all units, with places in files.
+fn checked_all(plan: &Plan, check: impl Fn(Inputs) -> Checked) -> Result<Checked, Error> {
+    let mut files = plan.files();
+    let (mut all, others) = each_unit(plan, |inputs| {
+        let mut checked = check(inputs);
+        trace(&mut checked, &mut files);
+        checked
+    })?;
+    if !others.is_empty() {
+        join_all(&mut all, others);
+    }
+    Ok(all)
+}
+
+/// Joins what was found in plain manifests and in the units.
+pub(crate) fn join_all(all: &mut Checked, others: Vec<Checked>) {
+    let mut without_effect = WithoutEffect::default();
+    name_unit(all);
+    without_effect.add(all, true);
+    for mut other in others {
+        name_unit(&mut other);
+        without_effect.add(&mut other, false);
+        join(all, other);
+    }
+    all.inputs.notices.extend(without_effect.notices.into_values());
+    all.inputs.deduplicate();
+}
+
+/// Gives objects the name of their unit, by which reports tell them apart.
+fn name_unit(checked: &mut Checked) {
+    let Checked { inputs, decided, places_of_units, .. } = checked;
+    let name: Arc<str> = inputs.unit.as_str().into();
+    for decided in decided {
+        decided.object.object_ref.unit = Arc::clone(&name);
+    }
+    for notice in &mut inputs.notices {
+        notice.object_ref.unit = Arc::clone(&name);
+    }
+    for object_ref in inputs.passed_over.iter_mut().filter_map(|it| it.object_ref.as_mut()) {
+        object_ref.unit = Arc::clone(&name);
+    }
+    places_of_units.insert(inputs.unit.clone(), std::mem::take(&mut inputs.places));
+}
+
+/// The findings that something had no effect. They are true if all units that have the file with it have them; plain manifests
+/// count in all.
+#[derive(Default)]
+struct WithoutEffect {
+    /// By code, file, place and message.
+    notices: BTreeMap<(&'static str, String, usize, String), Notice>,
+    /// The files of the units so far; those of plain manifests first.
+    files: BTreeSet<String>,
+    plain: BTreeSet<String>,
+}
+
+impl WithoutEffect {
+    /// Takes those of a unit, and drops those that the unit contradicts.
+    fn add(&mut self, checked: &mut Checked, is_first: bool) {
+        let Inputs { sources, origins, .. } = &checked.inputs;
+        let own = sources.iter().chain(origins.traced()).map(|it| it.name().to_owned());
+        let files: BTreeSet<String> = own.chain(self.plain.iter().cloned()).collect();
+        if is_first {
+            self.plain.clone_from(&files);
+        }
+        let is_one = |notice: &Notice| WITHOUT_EFFECT.contains(&notice.finding.code);
+        let all = std::mem::take(&mut checked.inputs.notices);
+        let (taken, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(is_one);
+        checked.inputs.notices = kept;
+        let key = |it: &Notice| {
+            let (file, message) = (it.source.name().to_owned(), it.finding.message().into_owned());
+            (it.finding.code.name, file, it.span.start, message)
+        };
+        let here: BTreeMap<_, _> = taken.into_iter().map(|notice| (key(&notice), notice)).collect();
+        let is_elsewhere = |file: &String| self.files.contains(file) && !files.contains(file);
+        self.notices.retain(|key, _| here.contains_key(key) || is_elsewhere(&key.1));
+        let is_new = |file: &String| files.contains(file) && !self.files.contains(file);
+        self.notices.extend(here.into_iter().filter(|(key, _)| is_first || is_new(&key.1)));
+        self.files.extend(files);
+    }
+}
+
+/// Adds what another unit has.
+fn join(all: &mut Checked, other: Checked) {
+    let Checked {
+        mut inputs,
+        decided,
+        policies,
+        codes_of_policies,
+        rule_counts,
+        places_of_units,
+        map,
+        judged,
+        standings,
+        ..
+    } = other;
+    all.judged.join(judged);
+    all.standings.extend(standings);
+    // One for all units.
+    if all.inputs.notices.iter().any(is_departed_note) {
+        inputs.notices.retain(|notice| !is_departed_note(notice));
+    }
+    if let (Some(all), Some(map)) = (&mut all.map, map) {
+        all.units.extend(map.units);
+    }
+    all.decided.extend(decided);
+    all.policies.extend(policies);
+    all.codes_of_policies.extend(codes_of_policies);
+    all.rule_counts.join(rule_counts);
+    all.places_of_units.extend(places_of_units);
+    all.inputs.join(inputs);
+}
+
+/// Gives each finding the severity that the repository wants, and leaves out those that are switched off.
+fn apply_rules(checked: &mut Checked) {
+    let rules = checked.rules.clone();
+    if rules.is_empty() {
+        return;
+    }
+    let Inputs { notices, lowered, .. } = &mut checked.inputs;
+    let mut known = BTreeMap::new();
+    let mut stays = |source: &Arc<Source>, finding: &mut Finding| {
+        let key = (Arc::as_ptr(source), finding.code_name().to_owned());
+        let rule = *known.entry(key).or_insert_with(|| rules.find(source.name(), finding.code_name()));
+        rule.is_none_or(|rule| rule.apply(finding, lowered))
+    };
+    for Decided { object, decision, .. } in &mut checked.decided {
+        decision.findings.retain_mut(|finding| stays(object.standing(&finding.pointer).source(), finding));
+    }
+    notices.retain_mut(|notice| stays(&notice.source, &mut notice.finding));
+}

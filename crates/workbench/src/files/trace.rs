@@ -1,0 +1,121 @@
+//! Lets findings about built objects stand in the files from which these come, where a person would edit.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::build::origins::Origins;
+use crate::build::origins::files::Files;
+use crate::build::origins::find::of_field;
+use crate::build::origins::search::spot;
+use crate::build::origins::spot::Spots;
+use crate::build::plan::Plan;
+use crate::files::copied::CopiedSecrets;
+use crate::files::inputs::Inputs;
+use crate::files::judge::{Checked, Decided};
+use crate::files::objects::UndecidedObject;
+use crate::files::passed_over::PassedOver;
+use memgate_manifest::source::{Source, Span};
+use memgate_model::object::Reference;
+use memgate_primitives::pointer::Pointer;
+
+/// Finds the spots of all findings about what helm and kustomize printed. What was found stays the same; reports show
+/// other places.
+pub(crate) fn trace(checked: &mut Checked, files: &mut Files) {
+    let Checked { inputs, decided, .. } = checked;
+    if !inputs.origins.has_rendered() {
+        return;
+    }
+    files.know(&inputs.sources);
+    for decided in decided.iter_mut() {
+        stand(decided, &inputs.origins, files);
+    }
+    let elsewhere = decided.iter().flat_map(Decided::findings).flat_map(|finding| &finding.elsewhere);
+    let elsewhere: Vec<(Reference, Pointer)> =
+        elsewhere.map(|it| (it.object.clone(), it.pointer.clone())).collect();
+    for (object, pointer) in elsewhere {
+        inputs.places.trace(&object, &pointer, |document, pointer| {
+            of_field(document, pointer, &inputs.origins, files)
+        });
+    }
+    for notice in &mut inputs.notices {
+        let mut moved = |source: &mut Arc<Source>, span: &mut Span, pointer: &Pointer| {
+            let rendered = inputs.origins.rendered_in(source)?;
+            let spot = spot((rendered, span.start), (pointer, false), (&inputs.origins, files))?;
+            (*source, *span) = (Arc::clone(spot.source()), spot.caret());
+            Some(())
+        };
+        let _ = moved(&mut notice.source, &mut notice.span, &notice.finding.pointer);
+        if let Some((source, span, _)) = &mut notice.related {
+            let _ = moved(source, span, &notice.finding.pointer);
+        }
+    }
+    for passed_over in &mut inputs.passed_over {
+        let PassedOver { source, span, .. } = passed_over;
+        let Some(rendered) = inputs.origins.rendered_in(source) else { continue };
+        let root = Pointer::root();
+        if let Some(spot) = spot((rendered, span.start), (&root, false), (&inputs.origins, files)) {
+            (*source, *span) = (Arc::clone(spot.source()), spot.caret());
+        }
+    }
+    hide_copied(decided, inputs);
+    // Also those without a finding may have a comment that ignores one.
+    let read: BTreeSet<*const Source> = inputs.sources.iter().map(Arc::as_ptr).collect();
+    let others = files.sources().filter(|source| !read.contains(&Arc::as_ptr(source)));
+    inputs.origins.add_traced(others.cloned());
+}
+
+/// Hides values of Secrets that were copied into other objects.
+fn hide_copied(decided: &mut [Decided], inputs: &mut Inputs) {
+    let copied = CopiedSecrets::of(&inputs.origins);
+    if copied.is_empty() {
+        return;
+    }
+    let of_objects = decided.iter_mut().flat_map(|it| &mut it.decision.findings);
+    for finding in of_objects.chain(inputs.notices.iter_mut().map(|it| &mut it.finding)) {
+        let pointer = finding.pointer.clone();
+        copied.mask(finding, &pointer);
+    }
+}
+
+/// Finds the spots of an object and of its findings.
+pub(crate) fn stand(decided: &mut Decided, origins: &Origins, files: &mut Files) {
+    if let Some(spots) = spots(decided, origins, files) {
+        decided.object.spots = Some(Box::new(spots));
+    }
+}
+
+/// Finds the spots of the objects themselves, before they are judged.
+pub fn trace_objects(inputs: &mut Inputs, plan: &Plan) {
+    let Inputs { objects, origins, sources, .. } = inputs;
+    let mut files = plan.files();
+    files.know(sources);
+    for UndecidedObject { object, .. } in objects.iter_mut().filter(|_| origins.has_rendered()) {
+        let spot = of_field(&object.place, &Pointer::root(), origins, &mut files);
+        object.spots = spot.map(|spot| {
+            let mut spots = Spots::default();
+            spots.insert(Pointer::root(), spot);
+            Box::new(spots)
+        });
+    }
+}
+
+/// The spots of an object and of its findings; `None` if memgate did not render it.
+fn spots(decided: &Decided, origins: &Origins, files: &mut Files) -> Option<Spots> {
+    let object = &decided.object;
+    let rendered = (origins.rendered_in(object.place.source())?, object.place.start());
+    let mut pointers = vec![(false, Pointer::root())];
+    pointers.extend(object.later.iter().filter_map(|later| Some((false, later.first.clone()?))));
+    for finding in decided.findings() {
+        pointers.push((finding.at_key, finding.pointer.clone()));
+        pointers.extend(finding.related.iter().map(|(pointer, _)| (false, pointer.clone())));
+    }
+    // Of two findings about a field, one about its key and one about its value, both stand at the key.
+    pointers.sort();
+    let mut spots = Spots::default();
+    for (at_key, pointer) in pointers {
+        if let Some(spot) = spot(rendered, (&pointer, at_key), (origins, files)) {
+            spots.insert(pointer, spot);
+        }
+    }
+    Some(spots)
+}
