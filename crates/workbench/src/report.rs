@@ -65,7 +65,7 @@ use crate::report::map::MemoryMap;
 use crate::report::table::Table;
 use memgate_manifest::later::{is_marked, with_word};
 use memgate_model::decision::NotShown;
-use memgate_model::finding::{Cause, Code, Finding, Relation, Severity};
+use memgate_model::finding::{Code, Finding, Relation, Severity};
 use memgate_model::policy_rule::{AtAdmission, PolicyStatus};
 use memgate_policy::counts::RuleCounts;
 use memgate_primitives::plain_text::{shown_key, shown_name};
@@ -175,24 +175,10 @@ impl LocatedFinding<'_> {
         (!namespaces.is_empty()).then(|| format!("in namespaces {}", plain(&namespaces)))
     }
 
-    /// The message with these namespaces, and with what kustomize does to the names in them.
+    /// The message with these namespaces.
     pub fn told(&self) -> String {
-        let mut message = self.finding.message().into_owned();
-        for hint in self.in_others.iter().filter_map(Self::hint) {
-            if !message.contains(&hint) {
-                message += "; kustomize ";
-                message += &hint;
-            }
-        }
+        let message = self.finding.message().into_owned();
         self.in_namespaces().map_or_else(|| message.clone(), |it| format!("{message}; {it}"))
-    }
-
-    /// What the message says that kustomize has made of a name.
-    pub(crate) fn hint(&self) -> Option<String> {
-        let is_likely = self.shares_text && self.finding.cause == Cause::NotFound;
-        let message = is_likely.then(|| self.finding.message())?;
-        let (_, hint) = message.rsplit_once("; kustomize ")?;
-        Some(hint.split("; ").next().unwrap_or(hint).to_owned())
     }
 }
 

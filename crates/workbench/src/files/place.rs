@@ -229,9 +229,7 @@ fn once_at_each_place(all: Vec<LocatedFinding<'_>>) -> Vec<LocatedFinding<'_>> {
         let (finding, location) = (located.finding, located.location);
         let own = || (located.pointer.clone(), finding.severity, finding.message().into_owned());
         let own = (!located.shares_text).then(own);
-        // Without a hint of kustomize, or with another one, it is another fault.
-        let hint = located.hint().map(|hint| hint.split(' ').next().map(str::to_owned));
-        let key = (location.file, location.start, finding.code_name(), (own, hint));
+        let key = (location.file, location.start, finding.code_name(), own);
         let number = *numbers.entry(key).or_insert(merged.len());
         let ObjectRef { unit, namespace, .. } = located.object_ref;
         located.units.extend(Some(&**unit).filter(|unit| !unit.is_empty()));
