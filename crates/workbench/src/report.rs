@@ -168,7 +168,23 @@ pub struct LocatedFinding<'a> {
     pub fingerprint: Fingerprint,
 }
 
-impl LocatedFinding<'_> {
+impl<'a> LocatedFinding<'a> {
+    /// A finding at its place; what is known besides is added later.
+    pub fn new(finding: &'a Finding, object_ref: &'a ObjectRef, location: FileLocation<'a>) -> Self {
+        Self {
+            finding,
+            pointer: finding.pointer.clone(),
+            object_ref,
+            units: Vec::new(),
+            shares_text: false,
+            namespaces: Vec::new(),
+            in_others: Vec::new(),
+            location,
+            related: Vec::new(),
+            fingerprint: Fingerprint::default(),
+        }
+    }
+
     /// The namespaces of the objects of one text that have it, if these are several.
     pub fn in_namespaces(&self) -> Option<String> {
         let namespaces = self.namespaces.join(", ");

@@ -444,19 +444,14 @@ impl Building<'_> {
                 (&it.place, Unit { release: Some(Arc::new(it.clone())), ..Unit::clone(&unit) })
             });
             let installed: Vec<_> = over.chain(of).collect();
-            let is_one = installed.len() == 1;
-            if installed.is_empty() {
-                all.push(UnitTexts {
-                    unit: Arc::clone(&unit),
-                    sources: sources.clone(),
-                    rendered: rendered.clone(),
-                });
-            }
-            for (place, mut installed) in installed {
-                if !is_one {
+            let count = installed.len();
+            let units = installed.into_iter().map(|(place, mut installed)| {
+                if count > 1 {
                     installed.name.extend([" (", place, ")"]);
                 }
-                let unit = Arc::new(installed);
+                Arc::new(installed)
+            });
+            for unit in units.chain((count == 0).then(|| Arc::clone(&unit))) {
                 all.push(UnitTexts { unit, sources: sources.clone(), rendered: rendered.clone() });
             }
         }

@@ -52,6 +52,12 @@ impl Notice {
         let object_ref = ObjectRef::default();
         Self { finding, object_ref, source: Arc::clone(source), span, related: None, refuses_object: false }
     }
+
+    /// A finding about an object, at its place in the document.
+    fn of(document: &Document, object_ref: ObjectRef, finding: Finding) -> Self {
+        let (span, _) = document.locate(&finding.pointer).carets(false);
+        Self { object_ref, ..Self::new(document.source(), span, finding) }
+    }
 }
 
 /// The first object of a name.
@@ -115,7 +121,6 @@ impl Notices {
         self.unreadable += 1;
         let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().into();
         for finding in unreadable(part, settings) {
-            let (span, _) = document.locate(&finding.pointer).carets(false);
             let object_ref = ObjectRef {
                 api_version: text("/apiVersion"),
                 kind: text("/kind"),
@@ -123,7 +128,7 @@ impl Notices {
                 name: text("/metadata/name"),
                 unit: Arc::default(),
             };
-            self.made.push(Notice { object_ref, ..Notice::new(document.source(), span, finding) });
+            self.made.push(Notice::of(document, object_ref, finding));
         }
     }
 
@@ -138,9 +143,8 @@ impl Notices {
         let Some(reference) = state::reference(settings, value) else { return };
         let Some(finding) = form::unserved_version(group, version, reference.kind.version) else { return };
         let finding = Finding { pointer: within.join(&finding.pointer), ..finding };
-        let (span, _) = document.locate(&finding.pointer).carets(false);
         let object_ref = ObjectRef { api_version: api_version.into(), ..object_ref(reference) };
-        self.made.push(Notice { object_ref, ..Notice::new(document.source(), span, finding) });
+        self.made.push(Notice::of(document, object_ref, finding));
     }
 
     /// Notes the kind of a definition. Returns whether the value is one.
@@ -160,26 +164,17 @@ impl Notices {
         let later = [("apiVersion", document.api_version()), ("kind", kind)];
         if let Some((field, _)) = later.into_iter().find(|(_, text)| is_filled_in_later(text)) {
             if may_be_checked(group, kind) {
-                let (at, message) = (
-                    Pointer::root().key(field),
-                    format!("{field} is filled in later, so this object is not judged"),
-                );
-                let (span, _) = document.locate(&at).carets(false);
-                let finding = Finding {
-                    severity: Severity::Note,
-                    ..Finding::warn(&common::VALUE_UNKNOWN, at, message)
-                };
-                let object_ref = object_ref.clone();
-                self.made.push(Notice { object_ref, ..Notice::new(document.source(), span, finding) });
+                let message = format!("{field} is filled in later, so this object is not judged");
+                let finding = Finding::warn(&common::VALUE_UNKNOWN, Pointer::root().key(field), message);
+                let finding = Finding { severity: Severity::Note, ..finding };
+                self.made.push(Notice::of(document, object_ref.clone(), finding));
             }
         } else if let Some(finding) = misspelt(document.api_version(), kind, has_items)
             && (is_likely_ours(group, kind)
                 || Ours::new(settings).is_in(document.source().slice(document.span())))
         {
-            let (span, _) = document.locate(&finding.pointer).carets(false);
-            let (object_ref, refuses_object) = (object_ref.clone(), finding.is_denial());
-            let notice =
-                Notice { object_ref, refuses_object, ..Notice::new(document.source(), span, finding) };
+            let refuses_object = finding.is_denial();
+            let notice = Notice { refuses_object, ..Notice::of(document, object_ref.clone(), finding) };
             self.misspelt.push(([group, kind].map(str::to_owned), notice));
         }
         let is_judged = is_ours(group, kind, document.value());
@@ -218,11 +213,8 @@ impl Notices {
 
     /// Adds pod templates that are not judged. `has_chosen` says that the settings name a namespace.
     pub(crate) fn unread_templates(&mut self, document: &Document, object_ref: &ObjectRef, has_chosen: bool) {
-        for finding in unread_templates::findings(document.value(), object_ref, has_chosen) {
-            let (span, _) = document.locate(&finding.pointer).carets(false);
-            let object_ref = object_ref.clone();
-            self.made.push(Notice { object_ref, ..Notice::new(document.source(), span, finding) });
-        }
+        let findings = unread_templates::findings(document.value(), object_ref, has_chosen).into_iter();
+        self.made.extend(findings.map(|finding| Notice::of(document, object_ref.clone(), finding)));
     }
 
     /// All notices.

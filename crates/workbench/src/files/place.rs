@@ -11,7 +11,7 @@ use crate::files::judge::{Checked, Decided, InputOrder};
 use crate::files::notices::{Notice, object_ref};
 use crate::files::objects::CheckedObject;
 use crate::files::passed_over::PassedOver;
-use crate::report::fingerprint::{self, Counter, Fingerprint};
+use crate::report::fingerprint::{self, Counter};
 use crate::report::table::{Numbers, Row, Table};
 use crate::report::{self, FileLocation, JudgedObject, LocatedFinding, ObjectRef, Related, Report, Shown};
 use memgate_manifest::place::LastSource;
@@ -302,18 +302,8 @@ fn locate<'r>(
         |it: &Related<'_>| (it.location.file, it.location.start) != (location.file, location.start);
     let related = own.into_iter().chain(others).chain(anchor);
     let related = related.filter(|it| object.spots.is_none() || is_other(it)).collect();
-    LocatedFinding {
-        finding,
-        pointer: finding.pointer.clone(),
-        object_ref: &object.object_ref,
-        units: Vec::new(),
-        shares_text: object.spots.is_some(),
-        namespaces: Vec::new(),
-        in_others: Vec::new(),
-        location,
-        related,
-        fingerprint: Fingerprint::default(),
-    }
+    let shares_text = object.spots.is_some();
+    LocatedFinding { shares_text, related, ..LocatedFinding::new(finding, &object.object_ref, location) }
 }
 
 fn location_of<'r>(standing: &FindingSpot<'r>, span: Span) -> FileLocation<'r> {
@@ -328,18 +318,9 @@ fn of_file(notice: &Notice) -> LocatedFinding<'_> {
         location: location(source, *span),
         label: (*label).to_owned(),
     });
-    LocatedFinding {
-        finding: &notice.finding,
-        pointer: notice.finding.pointer.clone(),
-        object_ref: &notice.object_ref,
-        units: Vec::new(),
-        shares_text: false,
-        namespaces: Vec::new(),
-        in_others: Vec::new(),
-        location: location(&notice.source, notice.span),
-        related: related.into_iter().collect(),
-        fingerprint: Fingerprint::default(),
-    }
+    let located =
+        LocatedFinding::new(&notice.finding, &notice.object_ref, location(&notice.source, notice.span));
+    LocatedFinding { related: related.into_iter().collect(), ..located }
 }
 
 fn passed_over(passed_over: &PassedOver) -> report::PassedOver<'_> {

@@ -170,11 +170,7 @@ pub(crate) fn errors(
 ) -> Vec<Error> {
     let error = |fault: Finding| {
         let spot = spots.of(document, &within.join(&fault.pointer));
-        let span = match &spot {
-            Spot::Field { document, pointer, .. } => document.locate(pointer).carets(fault.at_key).0,
-            Spot::Text { span, .. } => *span,
-        };
-        error_of(spot.source(), span, &fault)
+        error_of(spot.source(), spot.caret_at(fault.at_key), &fault)
     };
     faults.into_iter().map(error).collect()
 }

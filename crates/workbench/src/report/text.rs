@@ -197,7 +197,6 @@ fn with_places(rendered: &str, location: &FileLocation<'_>, related: &[Related<'
 mod tests {
     use super::*;
     use crate::report::ObjectRef;
-    use crate::report::fingerprint::Fingerprint;
     use memgate_model::finding::{Cause, Code, Finding};
     use memgate_model::page::Page;
     use memgate_primitives::pointer::Pointer;
@@ -217,19 +216,8 @@ mod tests {
     fn render<'a>(location: FileLocation<'a>, related: impl IntoIterator<Item = Related<'a>>) -> String {
         let finding = Finding::deny(&CODE, Pointer::new("/b"), "b is wrong").help("write 2");
         let object_ref = ObjectRef { kind: "Thing".into(), name: "one".into(), ..ObjectRef::default() };
-        let pointer = finding.pointer.clone();
-        let located = LocatedFinding {
-            finding: &finding,
-            pointer,
-            object_ref: &object_ref,
-            units: Vec::new(),
-            shares_text: false,
-            namespaces: Vec::new(),
-            in_others: Vec::new(),
-            location,
-            related: related.into_iter().collect(),
-            fingerprint: Fingerprint::default(),
-        };
+        let located = LocatedFinding::new(&finding, &object_ref, location);
+        let located = LocatedFinding { related: related.into_iter().collect(), ..located };
         let report = Report { findings: vec![located], ..Report::default() };
         let mut out = Vec::new();
         write(&report, WIDTH, &mut anstream::StripStream::new(&mut out)).expect("writes to memory");

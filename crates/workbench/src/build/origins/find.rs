@@ -26,8 +26,7 @@ impl SpotsOf<'_> {
     /// The spot of a field, of a built document in the file from which it comes.
     pub(crate) fn of(&mut self, document: &Document, pointer: &Pointer) -> Spot {
         let built = of_field(document.place(), pointer, self.origins, self.files);
-        let own = || Spot::Field { document: document.shared_place(), pointer: pointer.clone(), key: None };
-        built.unwrap_or_else(own)
+        built.unwrap_or_else(|| Spot::at(document, pointer))
     }
 }
 

@@ -320,21 +320,16 @@ impl SpotSearch<'_> {
 
     fn in_base(&self, base: Option<&Arc<Document>>, is_exact: bool) -> Option<Spot> {
         let document = base?;
-        let spot = |pointer: &Pointer| Spot::Field {
-            document: document.shared_place(),
-            pointer: pointer.clone(),
-            key: None,
-        };
         let there = document.value().pointer(self.pointer.as_str());
         if !is_exact || there.is_some() && self.is_value(there) && self.value.is_some() {
-            return Some(spot(self.pointer));
+            return Some(Spot::at(document, self.pointer));
         }
         // An element of a list may have moved.
         let moved = self.value.filter(|value| !value.is_object() && !value.is_array())?;
         let is_it = |field: &FileField| {
             field.path == self.path && field.value.as_ref().is_some_and(|it| scalar(it) == scalar(moved))
         };
-        fields(document.value()).iter().find(|field| is_it(field)).map(|field| spot(&field.at))
+        fields(document.value()).iter().find(|field| is_it(field)).map(|field| Spot::at(document, &field.at))
     }
 
     /// The field of a kustomization that says this value: a namespace, a label, or a replacement of the field.
@@ -355,7 +350,7 @@ impl SpotSearch<'_> {
                     return Some(field.spot(document));
                 }
                 if let Some(at) = self.replacement(document.value()) {
-                    return Some(Spot::Field { document: document.shared_place(), pointer: at, key: None });
+                    return Some(Spot::at(document, &at));
                 }
             }
         }

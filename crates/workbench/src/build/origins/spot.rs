@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use memgate_manifest::document::Document;
 use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::{Source, Span};
 use memgate_primitives::pointer::Pointer;
@@ -45,10 +46,20 @@ impl Spot {
         }
     }
 
+    /// A field of a document.
+    pub(crate) fn at(document: &Document, pointer: &Pointer) -> Self {
+        Self::Field { document: document.shared_place(), pointer: pointer.clone(), key: None }
+    }
+
     /// The stretch of a caret at the value.
     pub fn caret(&self) -> Span {
+        self.caret_at(false)
+    }
+
+    /// The same, or that of a caret at the key.
+    pub(crate) fn caret_at(&self, at_key: bool) -> Span {
         match self {
-            Self::Field { document, pointer, .. } => document.locate(pointer).carets(false).0,
+            Self::Field { document, pointer, .. } => document.locate(pointer).carets(at_key).0,
             Self::Text { span, .. } => *span,
         }
     }
