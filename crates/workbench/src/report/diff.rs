@@ -186,7 +186,7 @@ mod tests {
 
     fn diff(before: &str, after: &str, origins: &[(usize, Origin)]) -> String {
         let mut out = Vec::new();
-        let change = FileDiff { name: "dir/x.yaml", before, after, removed: &[], origins };
+        let change = FileDiff { name: "dir/x.yaml", before, after, origins };
         write(&change, &mut anstream::StripStream::new(&mut out)).expect("writes to memory");
         String::from_utf8(out).expect("is UTF-8")
     }

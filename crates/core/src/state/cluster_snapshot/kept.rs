@@ -79,25 +79,6 @@ fn controller(object: &Value) -> Option<Value> {
     Some(json!([{"kind": text("kind"), "name": text("name"), "controller": true}]))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use memgate_model::kind::NAMESPACE;
-
-    #[test]
-    fn keeps_labels_and_the_owner_that_controls() {
-        let labels = json!({"secret-access": "restricted", "token": "a"});
-        let owner = json!({"kind": "Cluster", "name": "c", "uid": "u", "controller": true});
-        let other = json!({"kind": "Other", "name": "o", "uid": "u"});
-        let metadata = json!({"name": "a", "uid": "u", "labels": labels, "ownerReferences": [other, owner]});
-        let namespace = kept(&NAMESPACE, &json!({"metadata": metadata, "status": {"phase": "Active"}}));
-        assert_eq!(namespace["metadata"]["labels"], labels);
-        let owner = json!([{"kind": "Cluster", "name": "c", "controller": true}]);
-        assert_eq!(namespace["metadata"]["ownerReferences"], owner);
-        assert!(namespace["status"].is_null());
-    }
-}
-
 /// The parts of a value that the schema reads. For a Secret's data these are the keys, each with an empty string.
 fn pruned(value: &Value, schema: &Schema) -> Value {
     Tree::read(value, schema).map(|tree| tree.to_json()).unwrap_or_default()
@@ -105,7 +86,7 @@ fn pruned(value: &Value, schema: &Schema) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use memgate_model::kind::{MEMORY_POLICY, SECRET};
+    use memgate_model::kind::{MEMORY_POLICY, NAMESPACE, SECRET};
 
     use super::*;
 
@@ -118,5 +99,18 @@ mod tests {
         let policy = json!({"metadata": {"name": "a"}, "spec": {"any": [{"thing": 1}]}, "status": {}});
         assert_eq!(pruned(&policy, &MEMORY_POLICY.schema)["spec"], policy["spec"]);
         assert_eq!(pruned(&policy, &MEMORY_POLICY.schema).get("status"), None);
+    }
+
+    #[test]
+    fn keeps_labels_and_the_owner_that_controls() {
+        let labels = json!({"secret-access": "restricted", "token": "a"});
+        let owner = json!({"kind": "Cluster", "name": "c", "uid": "u", "controller": true});
+        let other = json!({"kind": "Other", "name": "o", "uid": "u"});
+        let metadata = json!({"name": "a", "uid": "u", "labels": labels, "ownerReferences": [other, owner]});
+        let namespace = kept(&NAMESPACE, &json!({"metadata": metadata, "status": {"phase": "Active"}}));
+        assert_eq!(namespace["metadata"]["labels"], labels);
+        let owner = json!([{"kind": "Cluster", "name": "c", "controller": true}]);
+        assert_eq!(namespace["metadata"]["ownerReferences"], owner);
+        assert!(namespace["status"].is_null());
     }
 }
