@@ -4,22 +4,7 @@ use std::borrow::Cow;
 
 /// A text without percent-encoding, as far as it is text.
 pub fn percent_decoded(text: &str) -> Cow<'_, str> {
-    if !text.contains('%') {
-        return text.into();
-    }
-    let hex = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
-    while let [byte, behind @ ..] = rest {
-        let encoded = match rest {
-            [b'%', high, low, behind @ ..] => hex(*high).zip(hex(*low)).map(|digits| (digits, behind)),
-            _ => None,
-        };
-        let (byte, behind) =
-            encoded.map_or((*byte, behind), |((high, low), behind)| (high << 4 | low, behind));
-        bytes.push(byte);
-        rest = behind;
-    }
-    String::from_utf8_lossy(&bytes).into_owned().into()
+    percent_encoding::percent_decode_str(text).decode_utf8_lossy()
 }
 
 /// Whether each percent sign of a text begins two hexadecimal digits.
