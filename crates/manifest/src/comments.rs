@@ -2,6 +2,9 @@
 //! what they ask for.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
 
 use crate::source::{Source, Span};
 use crate::yaml;
@@ -39,70 +42,20 @@ pub fn comments(source: &Source) -> Vec<Comment> {
 /// The text of a template with other text in place of its actions `{{ … }}`, byte for byte: blanks for those that have
 /// their lines to themselves, else a word on the first line. So a template is YAML as far as its comments are concerned.
 fn without_actions(text: &str) -> Cow<'_, str> {
-    if !text.contains("{{") {
-        return Cow::Borrowed(text);
-    }
-    let mut masked = String::with_capacity(text.len());
-    let (mut rest, mut is_blank) = (text, true);
-    while let Some(at) = rest.find("{{")
-        && let (before, action) = rest.split_at(at)
-        && let Some(length) = action_length(action)
-    {
-        let (action, behind) = action.split_at(length);
-        is_blank = match before.rsplit_once('\n') {
-            Some((_, line)) => line.trim().is_empty(),
-            None => is_blank && before.trim().is_empty(),
-        };
-        let next = behind.trim_start_matches([' ', '\t', '\r']);
-        let is_alone = is_blank && (next.is_empty() || next.starts_with('\n') || next.starts_with("{{"));
-        let fill = if is_alone { ' ' } else { 'x' };
-        is_blank = is_alone;
-        masked.push_str(before);
+    /// A comment, or all up to the first braces outside of quotes. Without its end a quote is a letter.
+    const ACTION: &str = r#"\{\{(?:-?\s*/\*(?s:.*?)\*/(?s:.*?)|(?:"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`[^`]*`|(?s:.))*?)\}\}"#;
+    static ALONE: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(&format!(r"(?m)^[ \t]*(?:{ACTION}[ \t]*)+\r?$")).ok());
+    static ANY: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(ACTION).ok());
+    let (Some(alone), Some(any), true) = (&*ALONE, &*ANY, text.contains("{{")) else { return text.into() };
+    let masked = |found: &Captures<'_>, fill: char| {
+        let action = found.get(0).map_or("", |action| action.as_str());
         let (first, others) = action.split_at(action.find('\n').unwrap_or(action.len()));
-        masked.extend(first.bytes().map(|_| fill));
-        masked.extend(others.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }));
-        rest = behind;
-    }
-    masked.push_str(rest);
-    Cow::Owned(masked)
-}
-
-/// The length of the action `{{ … }}` with which a text begins, if it has an end: that of a comment, or the first one outside
-/// of a text in quotes.
-pub fn action_length(text: &str) -> Option<usize> {
-    let inner = text.strip_prefix("{{")?;
-    let is_comment = inner.trim_start_matches('-').trim_start().starts_with("/*");
-    let mut rest = if is_comment { inner.split_once("*/")?.1 } else { inner };
-    loop {
-        let at = rest.find(['}', '"', '`', '\''])?;
-        let (mark, behind) = rest.get(at..)?.split_at(1);
-        rest = match mark {
-            "}" if behind.starts_with('}') => return Some(text.len() - behind.len() + 1),
-            "}" => behind,
-            // Without its end the quote is a letter, and so are those behind it.
-            quote => match behind_quoted(behind, quote) {
-                Some(rest) => rest,
-                None => return Some(text.len() - behind.len() + behind.find("}}")? + 2),
-            },
-        };
-    }
-}
-
-/// The rest behind a text in these quotes, of which only that in backquotes may have several lines.
-fn behind_quoted<'t>(text: &'t str, quote: &str) -> Option<&'t str> {
-    if quote == "`" {
-        return Some(text.split_once('`')?.1);
-    }
-    let mut rest = text;
-    loop {
-        let at = rest.find([quote.chars().next()?, '\\', '\n'])?;
-        let behind = rest.get(at + 1..)?;
-        rest = match rest.as_bytes().get(at)? {
-            b'\n' => return None,
-            b'\\' => behind.get(behind.chars().next()?.len_utf8()..)?,
-            _ => return Some(behind),
-        };
-    }
+        let others = others.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' });
+        first.bytes().map(|_| fill).chain(others).collect::<String>()
+    };
+    let text = alone.replace_all(text, |found: &Captures<'_>| masked(found, ' '));
+    any.replace_all(&text, |found: &Captures<'_>| masked(found, 'x')).into_owned().into()
 }
 
 /// Whether the text holds something like a comment to memgate. This is cheaper than parsing for comments.

@@ -5,7 +5,7 @@
 //! without its comments. No file is written here.
 //!
 //! ```text
-//! patches ──▶ new values ──splicer (block, flow)──▶ splices ──apply──▶ text ──parse again──▶ compare
+//! patches ──▶ new values ──splicer (block)──▶ splices ──apply──▶ text ──parse again──▶ compare
 //! ```
 
 mod block;

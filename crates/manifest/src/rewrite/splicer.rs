@@ -81,7 +81,7 @@ impl<'s> Splicer<'s> {
         self.outline.node(id)
     }
 
-    /// Makes the changes at a node, in a block or in flow.
+    /// Makes the changes at a node: inside of a block, else the node as a whole.
     pub(super) fn edit(&mut self, id: NodeId, old: &Value, new: &Value, context: Context) -> Option<()> {
         if old == new {
             return Some(());
