@@ -26,65 +26,32 @@ pub struct ClaimVolumes {
 /// Adds the claims of a StatefulSet of this name to a pod made from its template, as the controller does for
 /// the first replica. A pod whose `volumes` is not a list stays unchanged: an apiserver refuses it.
 pub fn add_to_pod(pod: &mut Value, stateful_set: &str, claim_templates: &Value) -> ClaimVolumes {
+    let name = |named: &Value| named.get("name").and_then(Value::as_str).map(str::to_owned);
     let templates = claim_templates.as_array().into_iter().flatten().enumerate();
-    let claims: BTreeMap<&str, usize> =
-        templates.filter_map(|(index, template)| Some((name(template.get("metadata")?)?, index))).collect();
+    let claims: Vec<(usize, String)> =
+        templates.filter_map(|(number, template)| Some((number, name(template.get("metadata")?)?))).collect();
     let Some(Value::Object(spec)) = pod.get_mut("spec").filter(|_| !claims.is_empty()) else {
         return ClaimVolumes::default();
     };
-    let in_template = match spec.get("volumes") {
-        None | Some(Value::Null) => None,
-        Some(Value::Array(volumes)) => Some(volumes.as_slice()),
-        Some(_) => return ClaimVolumes::default(),
-    };
-    let names = in_template.into_iter().flatten().map(|volume| name(volume).unwrap_or_default());
-    let (found, names) = place(in_template.map(<[Value]>::len), names, claims);
-    let volumes = spec.entry("volumes").or_insert_with(|| json!([]));
+    let volumes = spec.entry("volumes").or_insert(Value::Null);
+    let in_template = volumes.as_array().map(Vec::len);
     if volumes.is_null() {
         *volumes = json!([]);
     }
-    for (index, name) in names {
-        let claim = claim_volume(name, stateful_set);
-        match volumes.get_mut(index) {
-            Some(own) => *own = claim,
-            None => volumes.as_array_mut().into_iter().for_each(|volumes| volumes.push(claim.clone())),
-        }
-    }
-    found
-}
-
-/// The name of a volume, or in the metadata of a claim template.
-fn name(named: &Value) -> Option<&str> {
-    named.get("name")?.as_str()
-}
-
-/// Assigns each claim to a volume index: first the claims that replace a volume of the same name, then the
-/// added ones.
-fn place<'n, 'v>(
-    in_template: Option<usize>,
-    volumes: impl Iterator<Item = &'v str>,
-    mut claims: BTreeMap<&'n str, usize>,
-) -> (ClaimVolumes, Vec<(usize, &'n str)>) {
+    let Value::Array(volumes) = volumes else { return ClaimVolumes::default() };
     let mut found = ClaimVolumes { in_template, ..ClaimVolumes::default() };
-    let mut names = Vec::new();
-    for (index, name) in volumes.enumerate() {
-        if let Some((name, template)) = claims.remove_entry(name) {
-            names.push((index, name));
-            found.claim_templates.insert(index, template);
+    for (number, own) in claims {
+        let claim = format!("{own}-{stateful_set}-0");
+        let claim = json!({"name": own, "persistentVolumeClaim": {"claimName": claim}});
+        let index = volumes.iter().position(|volume| name(volume).as_ref() == Some(&own));
+        match index.and_then(|index| volumes.get_mut(index)) {
+            Some(volume) => *volume = claim,
+            None => volumes.push(claim),
         }
+        found.claim_templates.insert(index.unwrap_or(volumes.len() - 1), number);
     }
-    let mut others: Vec<_> = claims.into_iter().collect();
-    others.sort_by_key(|(_, template)| *template);
-    found.appended = others.len();
-    for (index, (name, template)) in (in_template.unwrap_or_default()..).zip(others) {
-        names.push((index, name));
-        found.claim_templates.insert(index, template);
-    }
-    (found, names)
-}
-
-fn claim_volume(name: &str, stateful_set: &str) -> Value {
-    json!({"name": name, "persistentVolumeClaim": {"claimName": format!("{name}-{stateful_set}-0")}})
+    found.appended = volumes.len() - in_template.unwrap_or_default();
+    found
 }
 
 impl ClaimVolumes {
