@@ -7,8 +7,7 @@
 //! As in Go, the last of several equal keys wins, and a `null` field counts as absent. This module reports no
 //! findings.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::Deserialize as _;
@@ -202,14 +201,24 @@ impl Tree {
     ///
     /// The recursion goes no deeper than the schema.
     pub fn to_json(&self) -> Value {
+        self.json_by(&|tree| tree.whole())
+    }
+
+    /// The tree as JSON, where `whole` may give an object with fields that the schema does not have.
+    fn json_by(&self, whole: &impl Fn(&Self) -> Option<serde_json::Map<String, Value>>) -> Value {
         match self {
             Self::Null => Value::Null,
             Self::Boolean(flag) => (*flag).into(),
             Self::Integer(number) => (*number).into(),
             Self::Fraction(number) => number.clone().into(),
             Self::Text(text) => (**text).into(),
-            Self::List(elements) => elements.iter().map(Self::to_json).collect(),
-            Self::Map(_) => self.whole().map_or_else(|| self.fields_to_json(), Value::Object),
+            Self::List(elements) => elements.iter().map(|element| element.json_by(whole)).collect(),
+            Self::Map(map) => Value::Object(whole(self).unwrap_or_else(|| {
+                let mut fields: Vec<_> = map.known.iter().collect();
+                fields.sort_by_key(|known| known.position);
+                let json = |known: &KnownField| (known.field.name.to_owned(), known.tree.json_by(whole));
+                fields.into_iter().map(json).collect()
+            })),
             Self::Texts(texts) => {
                 let Texts { entries, others } = &**texts;
                 let texts = entries.iter().map(|(key, text)| (key.to_string(), (**text).into()));
@@ -217,13 +226,6 @@ impl Tree {
                 Value::Object(texts.chain(others).collect())
             }
         }
-    }
-
-    fn fields_to_json(&self) -> Value {
-        let Self::Map(map) = self else { return Value::Null };
-        let mut fields: Vec<_> = map.known.iter().collect();
-        fields.sort_by_key(|known| known.position);
-        fields.into_iter().map(|known| (known.field.name.to_owned(), known.tree.to_json())).collect()
     }
 
     /// The value at the end of a path of field names; `None` as for [`Tree::get`].
@@ -332,39 +334,7 @@ impl Tree {
     /// A hash of the known fields: the same for two trees whose known fields are equivalent, in any order.
     /// Unknown fields do not count.
     pub fn content_hash(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.hash_content(&mut hasher);
-        hasher.finish()
-    }
-
-    fn hash_content(&self, hasher: &mut DefaultHasher) {
-        self.type_name().hash(hasher);
-        match self {
-            Self::Null => {}
-            Self::Boolean(flag) => flag.hash(hasher),
-            Self::Integer(number) => number.hash(hasher),
-            Self::Fraction(number) => number.hash(hasher),
-            Self::Text(text) => text.hash(hasher),
-            Self::List(elements) => {
-                elements.len().hash(hasher);
-                for element in elements {
-                    element.hash_content(hasher);
-                }
-            }
-            Self::Map(map) => {
-                let fields: BTreeMap<_, _> =
-                    map.known.iter().map(|known| (known.field.name, &known.tree)).collect();
-                fields.len().hash(hasher);
-                for (name, tree) in fields {
-                    name.hash(hasher);
-                    tree.hash_content(hasher);
-                }
-            }
-            Self::Texts(texts) => {
-                texts.entries.iter().collect::<BTreeSet<_>>().hash(hasher);
-                texts.others.hash(hasher);
-            }
-        }
+        digest::of(&self.json_by(&|_| None).to_string()).unwrap_or_default()
     }
 
     /// The name of the JSON type, as messages write it.
