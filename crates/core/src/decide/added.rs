@@ -119,43 +119,15 @@ fn has(value: &Value, given: &Value) -> bool {
     })
 }
 
-/// Which of these items a pod has. Of a name that occurs twice the last counts.
+/// The marked items of a pod, as they are now.
 fn present(pod: &Value, marked: &BTreeSet<Item>) -> BTreeMap<Item, Value> {
     let mut items = BTreeMap::new();
-    let mut add = |item: Item, value: &Value| {
+    retain_items(&mut pod.clone(), |item, value| {
         if marked.contains(&item) {
             items.insert(item, value.clone());
         }
-    };
-    let spec = pod.get("spec").unwrap_or(&Value::Null);
-    for field in ["containers", "initContainers"] {
-        // Variables go into the first of several containers with one name, which no apiserver accepts.
-        let mut seen = BTreeSet::new();
-        for container in elements(spec, field) {
-            let name = text_of(container, "name");
-            if !seen.insert(name.clone()) {
-                continue;
-            }
-            for variable in elements(container, "env") {
-                add(Item::Env(name.clone(), text_of(variable, "name")), variable);
-            }
-            for mount in elements(container, "volumeMounts") {
-                add(Item::Mount(name.clone(), text_of(mount, "mountPath")), mount);
-            }
-            if field == "initContainers" {
-                add(Item::InitContainer(name), container);
-            }
-        }
-    }
-    for volume in elements(spec, "volumes") {
-        add(Item::Volume(text_of(volume, "name")), volume);
-    }
-    for secret in elements(spec, "imagePullSecrets") {
-        add(Item::ImagePullSecret(text_of(secret, "name")), secret);
-    }
-    if let Some(group) = spec.pointer("/securityContext/fsGroup").and_then(Value::as_i64) {
-        add(Item::FsGroup(group), &group.into());
-    }
+        true
+    });
     items
 }
 
@@ -176,35 +148,35 @@ fn names(list: Option<&Value>) -> impl Iterator<Item = String> + use<'_> {
     list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(str::to_owned)
 }
 
-/// The pod without these items, and without the annotation that names them.
-fn bare(pod: Value, added: &BTreeSet<Item>) -> Option<Value> {
-    let mut bare = pod;
-    bare.pointer_mut("/metadata/annotations")?.as_object_mut()?.remove(INJECTED_ANNOTATION);
-    let spec = bare.get_mut("spec")?;
+/// The pod without what was added.
+fn bare(mut pod: Value, added: &BTreeSet<Item>) -> Option<Value> {
+    pod.pointer_mut("/metadata/annotations")?.as_object_mut()?.remove(INJECTED_ANNOTATION);
+    retain_items(&mut pod, |item, _| !added.contains(&item))?;
+    Some(pod)
+}
+
+/// Goes through all that memgate may have added to a pod, and takes out what does not stay.
+fn retain_items(pod: &mut Value, mut stays: impl FnMut(Item, &Value) -> bool) -> Option<()> {
+    let spec = pod.get_mut("spec")?;
     for list in ["containers", "initContainers"] {
         for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
             let name = text_of(container, "name");
-            retain(container.get_mut("env"), |env| {
-                !added.contains(&Item::Env(name.clone(), text_of(env, "name")))
-            });
-            retain(container.get_mut("volumeMounts"), |mount| {
-                !added.contains(&Item::Mount(name.clone(), text_of(mount, "mountPath")))
-            });
+            let env = |it: &Value| Item::Env(name.clone(), text_of(it, "name"));
+            let mount = |it: &Value| Item::Mount(name.clone(), text_of(it, "mountPath"));
+            retain(container.get_mut("env"), |it| stays(env(it), it));
+            retain(container.get_mut("volumeMounts"), |it| stays(mount(it), it));
         }
     }
-    retain(spec.get_mut("initContainers"), |it| !added.contains(&Item::InitContainer(text_of(it, "name"))));
-    retain(spec.get_mut("volumes"), |it| !added.contains(&Item::Volume(text_of(it, "name"))));
-    retain(spec.get_mut("imagePullSecrets"), |it| {
-        !added.contains(&Item::ImagePullSecret(text_of(it, "name")))
-    });
-    let context = spec.get_mut("securityContext").and_then(Value::as_object_mut);
-    if let Some(context) = context {
-        let group = context.get("fsGroup").and_then(Value::as_i64);
-        if group.is_some_and(|group| added.contains(&Item::FsGroup(group))) {
+    retain(spec.get_mut("initContainers"), |it| stays(Item::InitContainer(text_of(it, "name")), it));
+    retain(spec.get_mut("volumes"), |it| stays(Item::Volume(text_of(it, "name")), it));
+    retain(spec.get_mut("imagePullSecrets"), |it| stays(Item::ImagePullSecret(text_of(it, "name")), it));
+    if let Some(context) = spec.get_mut("securityContext").and_then(Value::as_object_mut) {
+        let stays = |value: &Value| value.as_i64().is_none_or(|group| stays(Item::FsGroup(group), value));
+        if !context.get("fsGroup").is_none_or(stays) {
             context.remove("fsGroup");
         }
     }
-    Some(bare)
+    Some(())
 }
 
 /// The fields of a pod's spec, and those of a container, from which memgate learns what to add. What is in the others can only
@@ -247,7 +219,7 @@ fn is_sign_of_mesh(test: impl Fn(&CniSign) -> bool) -> bool {
     MESHES.iter().filter_map(|mesh| mesh.cni.as_ref()).any(test)
 }
 
-fn retain(list: Option<&mut Value>, stays: impl Fn(&Value) -> bool) {
+fn retain(list: Option<&mut Value>, stays: impl FnMut(&Value) -> bool) {
     if let Some(elements) = list.and_then(Value::as_array_mut) {
         elements.retain(stays);
     }
