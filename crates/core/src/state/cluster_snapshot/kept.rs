@@ -86,20 +86,8 @@ fn pruned(value: &Value, schema: &Schema) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use memgate_model::kind::{MEMORY_POLICY, NAMESPACE, SECRET};
-
     use super::*;
-
-    #[test]
-    fn keeps_what_is_read() {
-        let secret = json!({"kind": "Secret", "metadata": {"name": "a", "uid": "u"}, "type": "Opaque",
-            "data": {"KEY": "c2VjcmV0"}, "stringData": ["x"]});
-        let kept = json!({"metadata": {"name": "a"}, "data": {"KEY": ""}, "stringData": []});
-        assert_eq!(pruned(&secret, &SECRET.schema), kept);
-        let policy = json!({"metadata": {"name": "a"}, "spec": {"any": [{"thing": 1}]}, "status": {}});
-        assert_eq!(pruned(&policy, &MEMORY_POLICY.schema)["spec"], policy["spec"]);
-        assert_eq!(pruned(&policy, &MEMORY_POLICY.schema).get("status"), None);
-    }
+    use memgate_model::kind::{MEMORY_POLICY, NAMESPACE, SECRET};
 
     #[test]
     fn keeps_labels_and_the_owner_that_controls() {
@@ -112,5 +100,16 @@ mod tests {
         let owner = json!([{"kind": "Cluster", "name": "c", "controller": true}]);
         assert_eq!(namespace["metadata"]["ownerReferences"], owner);
         assert!(namespace["status"].is_null());
+    }
+
+    #[test]
+    fn keeps_what_is_read() {
+        let secret = json!({"kind": "Secret", "metadata": {"name": "a", "uid": "u"}, "type": "Opaque",
+            "data": {"KEY": "c2VjcmV0"}, "stringData": ["x"]});
+        let kept = json!({"metadata": {"name": "a"}, "data": {"KEY": ""}, "stringData": []});
+        assert_eq!(pruned(&secret, &SECRET.schema), kept);
+        let policy = json!({"metadata": {"name": "a"}, "spec": {"any": [{"thing": 1}]}, "status": {}});
+        assert_eq!(pruned(&policy, &MEMORY_POLICY.schema)["spec"], policy["spec"]);
+        assert_eq!(pruned(&policy, &MEMORY_POLICY.schema).get("status"), None);
     }
 }
