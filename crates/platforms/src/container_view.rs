@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use memgate_model::memory_view::ContainerView;
-use memgate_model::pod::{self, Pod};
+use memgate_model::pod::{self, Container, Pod};
 use memgate_model::view::{Text, view};
 use memgate_primitives::members::Members;
 use memgate_primitives::pointer::{Path, Pointer};
@@ -21,18 +21,6 @@ const MEMORY_CONTAINERS: [&str; 4] =
 const DEFAULT_REGISTRY: &str = "docker.io";
 
 view! {
-    /// An init container. Fields that may be malformed are unread.
-    ContainerFields {
-        /// The name.
-        name: Text<'a> = "name",
-        /// The image.
-        image: &'a RawValue = "image",
-        /// The restart policy of an init container.
-        restart_policy: &'a RawValue = "restartPolicy",
-        /// Requests and limits.
-        resources: &'a RawValue = "resources",
-    }
-
     /// The resources of a container.
     Resources {
         /// The limits, unread.
@@ -44,13 +32,13 @@ view! {
 /// additions.
 pub fn containers([sent, stored]: [&Pod<'_>; 2]) -> Vec<ContainerView> {
     let mut known = Members::default();
-    visit(sent, |_, container| known.extend(container.name.map(|name| name.0.into_owned())));
+    visit(sent, |_, container| known.extend(container.name.as_deref().map(str::to_owned)));
     let mut views = Vec::new();
     visit(stored, |place, container| {
         let Some(name) = container.name.as_deref() else { return };
         let added = !known.contains(name);
         if added || MEMORY_CONTAINERS.contains(&name) {
-            views.push(view_of(name, &container, place, added));
+            views.push(view_of(name, container, place, added));
         }
     });
     views
@@ -89,36 +77,27 @@ impl ContainerIndex {
 
 /// Calls `each` with every container that can be read. The list of init containers is unread, so that one malformed
 /// element does not hide the others.
-fn visit<'p>(pod: &'p Pod<'_>, mut each: impl FnMut(ContainerIndex, ContainerFields<'p>)) {
+fn visit(pod: &Pod<'_>, mut each: impl FnMut(ContainerIndex, &Container<'_>)) {
     for (index, container) in pod.containers().iter().enumerate() {
-        let name = container.name.as_deref().map(|name| Text(name.into()));
-        let fields = ContainerFields {
-            name,
-            image: container.image,
-            restart_policy: None,
-            resources: container.resources,
-        };
-        each(ContainerIndex { init: false, index }, fields);
+        each(ContainerIndex { init: false, index }, container);
     }
     let mut index = 0;
     pod::visit_elements(pod.spec.as_ref().and_then(|spec| spec.init_containers), |element: &RawValue| {
         if let Some(container) = pod::read(Some(element)) {
-            each(ContainerIndex { init: true, index }, container);
+            each(ContainerIndex { init: true, index }, &container);
         }
         index += 1;
     });
 }
 
-fn view_of(name: &str, container: &ContainerFields<'_>, place: ContainerIndex, added: bool) -> ContainerView {
-    let text = |raw: Option<&'_ RawValue>| pod::read::<Text<'_>>(raw).map(|text| text.0.into_owned());
-    let image = text(container.image).unwrap_or_default();
-    let restarts = text(container.restart_policy).is_some_and(|policy| policy == "Always");
+fn view_of(name: &str, container: &Container<'_>, place: ContainerIndex, added: bool) -> ContainerView {
+    let image = pod::read::<Text<'_>>(container.image);
     ContainerView {
         init: place.init,
-        native: place.init && restarts,
+        native: place.init && container.is_native_sidecar(),
         added,
         limits: limits(container.resources),
-        ..of_image(name, &image, place.pointer())
+        ..of_image(name, image.as_deref().unwrap_or_default(), place.pointer())
     }
 }
 
@@ -262,7 +241,7 @@ mod tests {
     fn passes_over_what_has_another_form() {
         let pod = r#"{"spec": {"containers": [{}, {"name": null}], "initContainers": [
             null, 1, [], {"name": 1}, {}, {"name": null},
-            {"name": "skill-memory", "image": 1, "restartPolicy": {}, "resources": {"limits": []}}
+            {"name": "skill-memory", "image": 1, "resources": {"limits": []}}
         ]}}"#;
         assert_eq!(seen(pod, pod), ["/spec/initContainers/6 skill-memory i"]);
         assert_eq!(of_texts(pod, pod)[0].image, "");
