@@ -4,18 +4,15 @@
 //! query except the hosts in the query of a database URL. A host that clients read in two ways is unknown.
 
 use crate::common::HOST_AMBIGUOUS;
+use crate::prelude::*;
 use crate::url::{
     AddressRange, Endpoint, MAX_HOSTS, Reading, is_scheme, is_web, port_number, reading_of_hosts,
     reading_of_url, server,
 };
-use memgate_model::finding::Finding;
 use memgate_model::kind::SERVICE;
 use memgate_model::memory_view::{ENCRYPTED_SCHEMES, EndpointSource, EndpointView, HostView, Why};
-use memgate_model::object::Object;
-use memgate_model::state_reader::StateReader;
 use memgate_primitives::credential::masked;
 use memgate_primitives::percent::percent_decoded;
-use memgate_primitives::pointer::Pointer;
 
 /// The scheme of Postgres, which has two spellings.
 const POSTGRES: &str = "postgresql";

@@ -26,18 +26,13 @@ pub mod viable;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::message::fit_names;
 use crate::prelude::*;
 use memgate_model::edit::{Edit, EnvSource, Op, Origin, Value};
-use memgate_model::elsewhere::Elsewhere;
 use memgate_model::event::InvolvedObject;
-use memgate_model::finding::{Code, Severity};
-use memgate_model::injection::{Added, Injection};
+use memgate_model::injection::Added;
 use memgate_model::object::Reference;
-use memgate_model::pod::{Container, Controller, Pod};
-use memgate_model::reason::Reason;
+use memgate_model::pod::Controller;
 use memgate_primitives::budget::{Limit, MAX_PATCH_BYTES};
-use memgate_primitives::name::is_dns_subdomain;
 
 use self::env::{ExistingEnv, Position, Variable, compare};
 use self::parts::{ExistingMounts, WantedPart, WantedParts};

@@ -6,9 +6,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use memgate_model::edge::{Edge, Form, Home, Key, Missing, Named, NamedKey, Site, Wanted};
-use memgate_model::elsewhere::Elsewhere;
 use memgate_model::family::Family;
-use memgate_model::finding::{Details, excerpt};
+use memgate_model::finding::Details;
 use memgate_model::kind::{CONFIG_MAP, SECRET, SERVICE};
 use memgate_model::memory_view::{MemoryView, Role, USERS};
 use memgate_model::object::Reference;
@@ -17,7 +16,7 @@ use memgate_primitives::name::meant_name;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
 use crate::common::REFERENCE_TERMINATING;
-use crate::message::{fit_message, fit_names, truncate, truncate_text};
+use crate::message::{fit_message, truncate, truncate_text};
 use crate::prelude::*;
 
 /// What an edge to a Secret names.

@@ -10,7 +10,6 @@ use crate::prelude::*;
 use memgate_model::edit::{Edit, NAMESPACE_DEFAULT, Op, Origin, Value};
 use memgate_model::family::PolicyField;
 use memgate_model::policy_field::FieldForm;
-use memgate_model::request::Operation;
 
 use super::api::{ARK_CONFIG, DEFAULT, MEMORY, QUERY, resolved_address, status};
 use super::service::{ServiceRef, fix_port};

@@ -2,12 +2,10 @@
 
 use std::ptr;
 
+use crate::prelude::*;
 use memgate_model::edge::{Edge, Form, Home, Key, Named, Site, Wanted, known_if, memory_used};
 use memgate_model::kind::SERVICE;
 use memgate_model::object::index::Index;
-use memgate_model::object::{Lookup, Object};
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
 
 use crate::references::{CONFIG_MAPS, SECRETS};
 

@@ -14,17 +14,11 @@ use crate::inject::{
     Conflict, NOT_INJECTED, WantedByContainer, WantedByPod, annotation_pointer, controller_of, field_origin,
     merge, not_looked_up, references,
 };
-use crate::message::fit_names;
 use crate::prelude::*;
 use crate::references::{exists_elsewhere, going};
 use memgate_model::edit::{EnvSource, Origin};
-use memgate_model::elsewhere::Elsewhere;
 use memgate_model::event::InvolvedObject;
-use memgate_model::finding::{Code, excerpt};
-use memgate_model::injection::Injection;
 use memgate_model::kind::SERVICE;
-use memgate_model::pod::Pod;
-use memgate_model::reason::Reason;
 use memgate_primitives::members::Members;
 
 use self::containers::Containers;

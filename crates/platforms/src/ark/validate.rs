@@ -17,9 +17,7 @@ use std::borrow::Cow;
 use crate::message::{MAX_NAMES, first_of};
 use crate::prelude::*;
 use crate::references;
-use memgate_model::finding::Severity;
 use memgate_model::object::is_deleting;
-use memgate_model::request::Operation;
 use memgate_schema::violation::{Rule, SchemaViolation};
 
 use super::FAMILY;

@@ -6,18 +6,12 @@ use crate::endpoint_view;
 use crate::inject::annotation_pointer;
 use crate::inject::own::{OwnReading, OwnVariables, distinct};
 use crate::inject::own_memory::has_credential;
+use crate::prelude::*;
 use crate::url::inline_credential;
-use memgate_model::family::Subject;
-use memgate_model::kind::Kind;
 use memgate_model::memory_view::{
     EndpointSource, EndpointView, InlineView, MemoryView, ReferenceView, Role, SecretView, SourceView, Why,
 };
-use memgate_model::object::{Lookup, Object};
-use memgate_model::pod::Pod;
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
 use memgate_model::view_table::ViewTable;
-use memgate_primitives::pointer::Pointer;
 
 use super::FAMILY;
 use super::api::{ARK_CONFIG, DEFAULT, MEMORY, MEMORY_ANNOTATION, QUERY, is_credential_header};

@@ -12,10 +12,6 @@ use crate::inject::{
 use crate::prelude::*;
 use crate::references::{exists_elsewhere, going};
 use memgate_model::event::InvolvedObject;
-use memgate_model::finding::Code;
-use memgate_model::injection::Injection;
-use memgate_model::pod::Pod;
-use memgate_model::reason::Reason;
 use serde_json::{Value, json};
 
 use super::api::{AGENT_CONTAINER, ARKONIS, DIALECTS, Dialect, KUBESWARM, memory_name, memory_ref_pointer};

@@ -12,10 +12,8 @@ mod memory;
 use crate::message::{MAX_NAMES, first_of, one_of};
 use crate::prelude::*;
 use crate::references;
-use memgate_model::finding::{Relation, Severity};
+use memgate_model::finding::Relation;
 use memgate_model::object::Defect;
-use memgate_model::request::Operation;
-use memgate_primitives::pointer::Path;
 use memgate_schema::violation::{Rule, SchemaViolation, type_message};
 
 use super::FAMILY;

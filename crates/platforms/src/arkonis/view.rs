@@ -3,16 +3,11 @@
 use crate::endpoint_view;
 use crate::inject::own::{OwnReading, OwnVariable};
 use crate::inject::own_memory::{OwnRow, OwnRules, Reads, has_credential, view_of_pod};
+use crate::prelude::*;
 use crate::url::inline_credential;
-use memgate_model::family::Subject;
-use memgate_model::kind::Kind;
 use memgate_model::memory_view::{
     EndpointSource, EndpointView, MemoryView, ReferenceView, Role, SecretView, SourceView, ViewValue, Why,
 };
-use memgate_model::object::{Lookup, Object};
-use memgate_model::pod::Pod;
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
 use memgate_model::view_table::ViewTable;
 
 use super::FAMILY;

@@ -8,12 +8,9 @@ use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 
-use memgate_model::finding::excerpt;
+use crate::prelude::*;
 use memgate_model::memory_view::{EndpointSource, MemoryView, OwnVariableView, Role, Why};
-use memgate_model::pod::{self, Container, Pod, read_list};
-use memgate_primitives::budget::Budget;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::{Path, Pointer};
+use memgate_model::pod::{self, read_list};
 
 use super::env::{self, ExistingEnv, Variable};
 

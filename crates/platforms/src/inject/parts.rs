@@ -7,11 +7,10 @@ use serde_json::Value as Json;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::prelude::*;
 use memgate_model::edit::{Edit, Op, Origin, Value};
-use memgate_model::pod::{Container, Mount, NamedView, Pod, SPEC, visit_elements};
+use memgate_model::pod::{Mount, NamedView, SPEC, visit_elements};
 use memgate_model::view::{Reading, Text, View, view};
-use memgate_primitives::budget::Budget;
-use memgate_primitives::pointer::{Path, Pointer};
 
 view! {
     /// A volume.

@@ -17,12 +17,8 @@ mod users;
 
 use std::cell::OnceCell;
 
-use memgate_model::finding::Finding;
+use crate::prelude::*;
 use memgate_model::kind::NAMESPACE;
-use memgate_model::object::Object;
-use memgate_model::pod::Pod;
-use memgate_model::state_reader::StateReader;
-use memgate_primitives::budget::Budget;
 
 pub(crate) use self::network::CutOff;
 

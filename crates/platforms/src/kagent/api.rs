@@ -1,13 +1,9 @@
 //! The family's kinds, and the fields that memgate reads of them.
 
 use super::codes::LINE_REMOVED;
+use crate::prelude::*;
 use memgate_model::family::DepartedLine;
-use memgate_model::kind::Kind;
-use memgate_model::object::Lookup;
-use memgate_model::pod::Pod;
 use memgate_model::schema::{METADATA, METADATA_OF_JUDGED, Schema, schema};
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
 
 /// The API group of kagent 0.x.
 pub(crate) const OLDER_GROUP: &str = "kagent.dev";

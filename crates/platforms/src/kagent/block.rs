@@ -4,7 +4,6 @@
 
 use crate::message::{fit_message, fit_texts, truncate};
 use crate::prelude::*;
-use memgate_primitives::name::is_dns_subdomain;
 
 use super::api::{AGENT, HARNESS, Line, MOVED_HARNESS, NEWER_AGENT, SANDBOX_AGENT};
 

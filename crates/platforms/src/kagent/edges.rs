@@ -1,13 +1,8 @@
 //! What the objects of this family refer to.
 
+use crate::prelude::*;
 use memgate_model::edge::{Edge, Key, Named, Site, Wanted, memory_used};
-use memgate_model::family::Subject;
-use memgate_model::kind::Kind;
 use memgate_model::object::index::Index;
-use memgate_model::object::{Lookup, Object};
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
-use memgate_primitives::name::is_dns_subdomain;
 
 use crate::references::{CONFIG_MAPS, SECRETS};
 

@@ -14,11 +14,8 @@ use crate::inject::{
 };
 use crate::prelude::*;
 use memgate_model::event::InvolvedObject;
-use memgate_model::finding::excerpt;
-use memgate_model::injection::Injection;
 use memgate_model::kind::NAMESPACE;
-use memgate_model::pod::{self, Pod};
-use memgate_model::reason::Reason;
+use memgate_model::pod::{self};
 
 use self::find::{ResolvedSetting, SettingSources, Worker, title};
 use super::api::{LABEL_PREFIX, STATE_AGENT, STATE_TASK};

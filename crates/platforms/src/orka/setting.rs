@@ -5,9 +5,7 @@
 use std::fmt;
 
 use crate::prelude::*;
-use memgate_model::finding::Code;
 use memgate_model::kind::NAMESPACE;
-use memgate_primitives::pointer::Path;
 
 use super::api::{
     ENABLED_ANNOTATION, LIMIT_ANNOTATION, MAX_CHARS_ANNOTATION, MEMORY_TOOLS, TOOLS_ANNOTATION, annotation,

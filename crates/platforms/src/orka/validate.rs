@@ -15,9 +15,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::endpoint_view::ambiguous_host;
 use crate::prelude::*;
 use crate::url::Endpoint;
-use memgate_model::finding::{Code, Severity};
 use memgate_model::kind::NAMESPACE;
-use memgate_model::request::Operation;
 
 use super::api::{AGENT, MEMORY_BACKEND, TASK, TASK_TYPE_AI};
 use super::codes::{

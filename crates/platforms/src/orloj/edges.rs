@@ -1,12 +1,9 @@
 //! What the objects of this family refer to.
 
+use crate::prelude::*;
 use memgate_model::edge::{Edge, Form, Home, Key, Named, Site, Wanted, memory_used};
-use memgate_model::family::Subject;
-use memgate_model::kind::{Kind, SECRET};
-use memgate_model::object::Lookup;
+use memgate_model::kind::SECRET;
 use memgate_model::object::index::Index;
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
 
 use super::api::{AGENT, MEMORY, MODEL_ENDPOINT, Memory, OWN_SECRET, Provider};
 use super::claim;

@@ -15,11 +15,8 @@ use crate::inject::{Conflict, Unmet, container_named, controller_of, env, merge,
 use crate::prelude::*;
 use crate::references::going;
 use memgate_model::event::InvolvedObject;
-use memgate_model::injection::Injection;
-use memgate_model::pod::{Container, Pod, SPEC, read_list};
-use memgate_model::reason::Reason;
+use memgate_model::pod::{SPEC, read_list};
 use memgate_model::view::Text;
-use memgate_primitives::pointer::Path;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 

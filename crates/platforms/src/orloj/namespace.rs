@@ -15,12 +15,10 @@ use crate::prelude::*;
 use memgate_model::object::index::Index;
 use memgate_model::platform_settings::Orloj;
 use memgate_primitives::glob::Glob;
-use memgate_primitives::name::is_dns_subdomain;
 
 use super::api::SECRET_KEY;
 use super::claim::{effective, is_ignored, or_default};
 use super::codes::POD_SECRET_FOREIGN;
-use super::message::fit_names;
 
 /// The Orloj namespace of an object of the state.
 pub(super) fn object_namespace(object: &Object) -> &str {

@@ -15,10 +15,8 @@ use std::hash::{DefaultHasher, Hash, Hasher as _};
 use crate::message::{MAX_NAMES, first_of};
 use crate::prelude::*;
 use crate::references;
-use memgate_model::finding::Severity;
 use memgate_model::object::is_deleting;
 use memgate_model::platform_settings::Orloj;
-use memgate_model::request::Operation;
 
 use super::FAMILY;
 use super::api::{AGENT, MEMORY, MODEL_ENDPOINT, ModelEndpoint, text};
@@ -27,7 +25,7 @@ use super::codes::{
     MEMORY_IN_USE, MODELENDPOINT_IN_USE, MODELENDPOINT_MODEL_REQUIRED, NAME_RESERVED, PROVIDER_UNKNOWN,
     TARGET_NAMESPACE,
 };
-use super::message::{fit_message, fit_names, truncate};
+use super::message::{fit_message, truncate};
 use super::namespace::{self, NamespacedName};
 
 /// Names that have another meaning in the paths of Orloj's API.

@@ -17,10 +17,8 @@ use crate::url::Endpoint;
 use memgate_model::edit::{EnvSource, KeyRef};
 use memgate_model::kind::SERVICE;
 use memgate_model::object::Reference;
-use memgate_model::pod::Pod;
 use memgate_primitives::budget::MAX_ENTRIES;
 use memgate_primitives::members::{ByKey, Members};
-use memgate_primitives::name::is_dns_subdomain;
 
 /// The Memory of a pod.
 #[derive(Debug)]

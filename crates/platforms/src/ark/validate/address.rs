@@ -12,10 +12,8 @@ use crate::ark::value::{EffectiveValue, ValueOrSource, ValueSource};
 use crate::endpoint_view::ambiguous_host;
 use crate::prelude::*;
 use crate::url::{AddressRange, Endpoint};
-use memgate_model::elsewhere::Elsewhere;
 use memgate_model::kind::SERVICE;
 use memgate_primitives::plain_text::{shown_key, shown_name};
-use memgate_primitives::pointer::Path;
 
 use super::reference::{self, ReferenceLocation};
 

@@ -7,11 +7,9 @@ use crate::ark::codes::{
 };
 use crate::ark::value::{EffectiveValue, ValueOrSource};
 use crate::prelude::*;
-use memgate_model::finding::{Code, excerpt};
 use memgate_primitives::fix::Fix;
 use memgate_primitives::members::ByKey;
 use memgate_primitives::plain_text::shown_key;
-use memgate_primitives::pointer::Path;
 
 use super::reference::{self, ReferenceLocation};
 

@@ -10,9 +10,6 @@ use crate::ark::codes::{
 use crate::ark::default::{DefaultMemory, default_memory};
 use crate::ark::value::SECOND;
 use crate::prelude::*;
-use memgate_model::elsewhere::Elsewhere;
-use memgate_model::finding::Code;
-use memgate_model::request::Operation;
 use memgate_primitives::duration;
 use memgate_primitives::fix::Fix;
 

@@ -5,7 +5,6 @@ use crate::ark::value::ValueSource;
 use crate::prelude::*;
 use crate::url::Endpoint;
 use memgate_model::kind::CONFIG_MAP;
-use memgate_primitives::pointer::Path;
 
 /// The place of a reference.
 #[derive(Debug, Clone, Copy)]

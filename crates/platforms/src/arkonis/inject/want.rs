@@ -8,9 +8,6 @@ use crate::inject::own::MemoryVariableNames;
 use crate::inject::{self, Unmet, WantedByContainer, WantedByPod};
 use crate::prelude::*;
 use memgate_model::edit::{EnvSource, KeyRef};
-use memgate_model::injection::Injection;
-use memgate_model::pod::Container;
-use memgate_model::reason::Reason;
 
 use super::AgentMemory;
 

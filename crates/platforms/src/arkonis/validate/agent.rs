@@ -9,7 +9,6 @@ use crate::arkonis::codes::{
     SETTINGS_WITHOUT_MEMORY,
 };
 use crate::prelude::*;
-use memgate_primitives::name::is_dns_subdomain;
 
 use super::first_denial;
 

@@ -11,9 +11,7 @@ use crate::arkonis::codes::{
 };
 use crate::message::one_of;
 use crate::prelude::*;
-use memgate_model::finding::Code;
 use memgate_primitives::fix::Fix;
-use memgate_primitives::name::is_dns_subdomain;
 use memgate_primitives::plain_text::quoted_single;
 use memgate_primitives::suggest::{did_you_mean, nearest, only_nearest};
 

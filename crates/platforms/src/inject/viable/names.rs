@@ -5,12 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgate_model::finding::{Code, Finding};
-use memgate_model::pod::{EnvVarView, Pod, read, visit_elements};
+use crate::prelude::*;
+use memgate_model::pod::{EnvVarView, read, visit_elements};
 use memgate_model::view::{Text, view};
-use memgate_primitives::budget::Budget;
-use memgate_primitives::plain_text::{quoted, shown_key, shown_name};
-use memgate_primitives::pointer::Pointer;
+use memgate_primitives::plain_text::{shown_key, shown_name};
 use serde_json::value::RawValue;
 
 use super::{Surroundings, Verdict};

@@ -1,10 +1,9 @@
 //! The nodes on which a pod may run: what memgate adds exists for Linux only, and its images not for every architecture.
 
-use memgate_model::kind::Kind;
-use memgate_model::pod::{Container, NamedView, Pod, read};
+use crate::prelude::*;
+use memgate_model::pod::{NamedView, read};
 use memgate_model::schema::{Schema, schema};
 use memgate_model::view::{Text, Texts, view};
-use memgate_primitives::pointer::Pointer;
 use serde_json::value::RawValue;
 
 use super::Surroundings;

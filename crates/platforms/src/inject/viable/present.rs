@@ -1,12 +1,9 @@
 //! What another webhook left of the parts that make memory work. A name alone is not enough.
 
-use memgate_model::pod::Container;
-use memgate_primitives::budget::Budget;
-use memgate_primitives::pointer::{Path, Pointer};
-
 use super::Surroundings;
 use crate::inject::env;
 use crate::inject::parts::{ExistingMounts, init_containers_pointer};
+use crate::prelude::*;
 
 /// A memory server that is in the pod already.
 pub(crate) struct PresentServer<'p> {

@@ -5,7 +5,6 @@
 
 use memgate_model::kind::CORE;
 use memgate_model::platform_settings::{Quantities, RESOURCES, Sizes, quantity};
-use memgate_model::pod::Container;
 use memgate_model::schema::{METADATA, schema};
 use memgate_primitives::plain_text::cut;
 use memgate_primitives::quantity::billionths;
@@ -15,7 +14,6 @@ use serde_json::{Map, Value};
 use super::Surroundings;
 use crate::common::POD_RESOURCES;
 use crate::inject::parts::init_containers_pointer;
-use crate::message::fit_names;
 use crate::prelude::*;
 
 /// core/v1 `LimitRange`: read for the sizes that it asks of containers, from files only.

@@ -10,7 +10,6 @@ use crate::kagent::embedder::Embedder;
 use crate::message::{MAX_NAMES, first_of, fit_message};
 use crate::prelude::*;
 use crate::references;
-use memgate_model::finding::Code;
 
 use super::sections;
 

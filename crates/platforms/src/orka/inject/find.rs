@@ -13,9 +13,8 @@ use crate::orka::api::{
 use crate::orka::codes::{AGENT_MISSING, LOOKUP_FAILED, POD_LABEL_DIFFERS, POD_NAMESPACE_DIFFERS};
 use crate::orka::setting::{Setting, SettingValue};
 use crate::prelude::*;
-use memgate_model::elsewhere::Elsewhere;
 use memgate_model::kind::NAMESPACE;
-use memgate_model::pod::{Container, Mount, Owners, Pod, visit_elements};
+use memgate_model::pod::{Mount, Owners, visit_elements};
 use memgate_model::view::View;
 use ring::digest::{SHA256, digest};
 use serde_json::value::RawValue;

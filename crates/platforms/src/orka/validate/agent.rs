@@ -12,8 +12,6 @@ use crate::orka::setting::{
     AgentTool, NO_ROOM_MESSAGE, SECTION_HEADER_BYTES, Setting, SettingValue, are_off, is_memory_tool,
 };
 use crate::prelude::*;
-use memgate_model::finding::excerpt;
-use memgate_primitives::name::is_dns_subdomain;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
 use super::with_field;

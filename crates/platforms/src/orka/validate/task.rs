@@ -8,8 +8,6 @@ use crate::orka::codes::{
 };
 use crate::orka::setting::{Setting, TaskVariable, is_off, parse_bool, switch};
 use crate::prelude::*;
-use memgate_model::elsewhere::Elsewhere;
-use memgate_model::finding::{Code, Severity, excerpt};
 use memgate_primitives::fix::Fix;
 use memgate_primitives::suggest::did_you_mean;
 

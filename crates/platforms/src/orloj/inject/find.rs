@@ -7,14 +7,9 @@ use crate::orloj::codes::{
     LOOKUP_FAILED, POD_AGENT_AMBIGUOUS, POD_AGENT_MISSING, POD_ALLOW_INVALID, POD_AMBIGUOUS,
     POD_FOREIGN_NAMESPACE, POD_MEMORY_MISSING, POD_MEMORY_NONE,
 };
-use crate::orloj::message::fit_names;
 use crate::orloj::namespace::{self, Resolved, namespaced};
 use crate::prelude::*;
-use memgate_model::elsewhere::Elsewhere;
-use memgate_model::finding::Code;
-use memgate_model::injection::Injection;
 use memgate_model::object::index::Index;
-use memgate_model::reason::Reason;
 
 use super::{AgentName, Identity};
 

@@ -9,14 +9,10 @@ use crate::orloj::api::{MODEL_ENDPOINT, Memory, ModelEndpoint, OPENAI_URL, Provi
 use crate::orloj::claim;
 use crate::orloj::codes::{POD_ENDPOINT_WITHHELD, POD_SECRET_NAMESPACE};
 use crate::orloj::endpoint;
-use crate::orloj::message::fit_names;
 use crate::orloj::namespace::{self, NamespacedName, Resolved, SecretReference, may_hand_out, not_shared};
 use crate::prelude::*;
 use memgate_model::edit::{EnvSource, KeyRef};
-use memgate_model::elsewhere::Elsewhere;
-use memgate_model::finding::Code;
 use memgate_model::platform_settings::Orloj;
-use memgate_model::pod::Container;
 
 use super::find::{GrantedMemory, ambiguous};
 

@@ -6,10 +6,10 @@ use crate::orloj::codes::{
     AGENT_ALLOW_DUPLICATE, AGENT_ALLOW_EMPTY, AGENT_ALLOW_INVALID, AGENT_ALLOW_NEEDS_REF, AGENT_LEGACY_FIELD,
     AGENT_MEMORY_FAILING, AGENT_REF_INVALID, AGENT_TOOL_LISTED,
 };
-use crate::orloj::message::{fit_names, fit_texts};
+use crate::orloj::message::fit_texts;
 use crate::orloj::namespace;
 use crate::prelude::*;
-use memgate_model::finding::{Details, excerpt};
+use memgate_model::finding::Details;
 use memgate_primitives::fix::Fix;
 use memgate_primitives::suggest::{self, only_nearest};
 

@@ -8,9 +8,7 @@ use crate::orloj::codes::{
 };
 use crate::orloj::endpoint;
 use crate::orloj::namespace::{NamespacedName, SecretReference};
-use memgate_model::finding::{Code, Finding};
-use memgate_model::tree::Tree;
-use memgate_primitives::pointer::Pointer;
+use crate::prelude::*;
 
 use super::fingerprint_of;
 
