@@ -102,24 +102,9 @@ pub(super) fn is_plain_http(endpoint: &str) -> bool {
 /// The port of Postgres.
 const POSTGRES_PORT: &str = "5432";
 
-/// A database. Two URLs for the same tables give equal databases.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Database {
-    /// Hosts and ports.
-    servers: String,
-    name: String,
-}
-
-impl Database {
-    /// The database as one text; equal only for equal databases.
-    pub(super) fn key(&self) -> String {
-        format!("{}:{}/{}", self.servers.len(), self.servers, self.name)
-    }
-}
-
-/// The database of a Postgres URL. `None` for a URL without host or name, which the client's machine fills in, and
+/// The database of a Postgres URL, in one text for all URLs of the same tables. `None` for a URL without host or name, which the client's machine fills in, and
 /// for a text that is too long.
-pub(super) fn database(endpoint: &str) -> Option<Database> {
+pub(super) fn database(endpoint: &str) -> Option<String> {
     /// The longest text that is read. Users do not write longer URLs.
     const MAX_READ_BYTES: usize = 4096;
     if !is_postgres(endpoint) || endpoint.len() > MAX_READ_BYTES {
@@ -133,7 +118,8 @@ pub(super) fn database(endpoint: &str) -> Option<Database> {
     let port = parameter("port").filter(|port| !port.is_empty()).unwrap_or(POSTGRES_PORT);
     let hosts = percent_decoded(hosts);
     let servers: Option<Vec<_>> = hosts.split(',').map(|host| spelling(host, port)).collect();
-    Some(Database { servers: servers?.join(","), name: percent_decoded(name).into_owned() })
+    let servers = servers?.join(",");
+    Some(format!("{}:{servers}/{}", servers.len(), percent_decoded(name)))
 }
 
 /// The first text that is not empty.
@@ -314,14 +300,13 @@ mod tests {
     }
 
     fn shown(endpoint: &str) -> Option<String> {
-        database(endpoint).map(|Database { servers, name }| format!("{servers}/{name}"))
+        Some(database(endpoint)?.split_once(':')?.1.to_owned())
     }
 
     #[test]
     fn compares_databases() {
         let one = database("postgres://a@Db.svc/notes?sslmode=off");
-        let found = one.as_ref().expect("a database");
-        assert_eq!((found.servers.as_str(), found.name.as_str()), ("db.svc:5432", "notes"));
+        assert_eq!(one.as_deref(), Some("11:db.svc:5432/notes"));
         for other in [
             "postgresql://b:x@db.svc:5432/notes",
             "postgres://db.svc./notes#x",

@@ -11,7 +11,7 @@ use crate::orloj::codes::{
     SECRET_KEY_SUFFIX, SHARED_TABLE,
 };
 use crate::orloj::endpoint;
-use crate::orloj::message::{fit_names, fit_texts};
+use crate::orloj::message::fit_texts;
 use crate::orloj::namespace::{
     self, NamespacedName, SecretReference, is_in_job_namespace, may_hand_out, not_shared,
 };
@@ -205,7 +205,7 @@ static BY_DATABASE: Index = Index {
 /// The key of the database that a pgvector Memory uses, if its endpoint names one.
 fn database(memory: &Memory<'_>) -> Option<String> {
     let endpoint = memory.effective_endpoint().filter(|_| memory.has_provider(&Provider::Pgvector))?;
-    Some(endpoint::database(endpoint)?.key())
+    endpoint::database(endpoint)
 }
 
 /// Warns about Memories that share a table: every pgvector Memory uses the table `orloj_memory` of its database.
