@@ -4,34 +4,37 @@
 //! The settings of kagent are read where they, or a release of its chart, are among the files. In a cluster nothing reads them: it takes a right to
 //! all ConfigMaps.
 
-mod lines;
-mod model_config;
 mod sections;
 pub(crate) mod users;
 
 use std::borrow::Cow;
 
 use crate::prelude::*;
+use crate::url::Endpoint;
 use memgate_model::kind::{CHART_RELEASES, CONFIG_MAP, SETTING_AT};
 use memgate_model::object::index::Index;
-use memgate_model::request::Operation;
 
-use super::api::{Line, NEWER_GROUP, NEWER_KINDS, OLDER_GROUP, is_moved, moved};
-use super::block::Block;
-use super::codes::{GROUP_MOVED, LINE_REMOVED, VECTORS_OFF};
+use self::users::Users;
+use super::api::{AGENT, Line, MEMORY, NEWER_GROUP, NEWER_KINDS, OLDER_GROUP, is_moved, moved};
+use super::block::{Block, pointer};
+use super::codes::{
+    AGENT_MEMORY_UNREAD, EMBEDDER_SETTING_IGNORED, ENDPOINT_CREDENTIALS, GROUP_MOVED, LINE_REMOVED,
+    MEMORY_KIND_UNREAD, VECTORS_OFF,
+};
+use super::embedder::Embedder;
 
 /// All findings about the subject, in any order.
 pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     if subject.operation == Operation::Delete {
         return users::deleted(subject, state);
     }
-    let mut findings = lines::findings(subject);
+    let mut findings = unread_findings(subject);
     findings.extend(release_findings(subject, state));
     findings.extend(sections::memory_findings(subject, state));
     findings.extend(sections::chat_findings(subject, state));
     findings.extend(setting_findings(subject, state));
     findings.extend(sections::compaction_findings(subject));
-    findings.extend(model_config::findings(subject, state));
+    findings.extend(embedder_findings(subject, state));
     findings
 }
 
@@ -117,4 +120,81 @@ fn setting_findings(subject: &Subject<'_>, state: &StateReader<'_>) -> Option<Fi
     Some(
         Finding::warn(&VECTORS_OFF, block.pointer(), message).elsewhere(settings, at, "vectors are off here"),
     )
+}
+
+/// The list of Memories in an Agent of the oldest version. The place has no meaning in later versions.
+const MEMORIES: [&str; 2] = ["spec", "memory"];
+
+/// The findings about what no kagent reads any more.
+fn unread_findings(subject: &Subject<'_>) -> Vec<Finding> {
+    unread_kind(subject).into_iter().chain(unread_list(subject)).collect()
+}
+
+fn unread_kind(subject: &Subject<'_>) -> Option<Finding> {
+    let message = "no kagent since 0.7 reads Memory; use spec.declarative.memory, in 1.0 the Harness";
+    let finding = || Finding::warn(&MEMORY_KIND_UNREAD, Pointer::new("/spec"), message);
+    (*subject.kind == MEMORY).then(finding)
+}
+
+fn unread_list(subject: &Subject<'_>) -> Option<Finding> {
+    let message = "spec.memory is read by no kagent since 0.7; use v1alpha2 spec.declarative.memory";
+    let is_unread = has_memories(subject) && !subject.object.list_at(&MEMORIES).is_empty();
+    is_unread.then(|| Finding::warn(&AGENT_MEMORY_UNREAD, pointer(&MEMORIES), message))
+}
+
+/// Whether the subject is of the version in which Agents have a list of Memories.
+fn has_memories(subject: &Subject<'_>) -> bool {
+    *subject.kind == AGENT && subject.object.text_at(&["apiVersion"]) == Some("kagent.dev/v1alpha1")
+}
+
+/// The findings about a ModelConfig, if an object of the state embeds with it.
+fn embedder_findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    let users = Users::of(subject, state);
+    if users.first().is_none() {
+        return Vec::new();
+    }
+    let embedder = Embedder::new(Line::of(subject.kind), subject.object);
+    let flaw = embedder.flaw().map(|flaw| Finding::warn(flaw.code, flaw.pointer, flaw.message));
+    let mut findings: Vec<Finding> = flaw.into_iter().collect();
+    findings.extend(ignored_settings(&embedder, subject.object));
+    findings.extend(credentials(subject.object));
+    let mut findings: Vec<Finding> = findings.into_iter().filter_map(|it| users.show_first(it)).collect();
+    findings.extend(users::changed(subject, &users));
+    findings
+}
+
+/// Settings that embedding requests do not use.
+fn ignored_settings(embedder: &Embedder<'_>, object: &Tree) -> Vec<Finding> {
+    let headers =
+        object.at(&["spec", "defaultHeaders"]).is_some_and(|headers| headers.keys().next().is_some());
+    let is_older = embedder.line == Line::Older;
+    let tls = object.at(&["spec", "tls"]).is_some_and(|tls| !tls.is_empty_object());
+    let exchange = object.at(&["spec", "openAI", "tokenExchange"]).is_some();
+    let rows = [
+        (headers, "/spec/defaultHeaders", "is not sent with embedding requests"),
+        (is_older && tls, "/spec/tls", "does not hold for embedding requests in kagent 0.x"),
+        (is_older && exchange, "/spec/openAI/tokenExchange", "is not used for embedding requests"),
+    ];
+    let finding = |(_, field, effect): (bool, &str, &str)| {
+        let pointer = Pointer::new(field);
+        let message = format!("{} {effect}", pointer.field());
+        Finding::warn(&EMBEDDER_SETTING_IGNORED, pointer, message)
+    };
+    rows.into_iter().filter(|(is_set, ..)| *is_set).map(finding).collect()
+}
+
+/// Credentials in an endpoint, also in a section of another provider: they are stored in plain text.
+fn credentials(object: &Tree) -> impl Iterator<Item = Finding> {
+    const ENDPOINTS: [[&str; 3]; 4] = [
+        ["spec", "openAI", "baseUrl"],
+        ["spec", "azureOpenAI", "azureEndpoint"],
+        ["spec", "ollama", "host"],
+        ["spec", "foundry", "endpoint"],
+    ];
+    let has_credentials =
+        |path: &[&str; 3]| object.text_at(path).is_some_and(|text| Endpoint::parse(text).userinfo.is_some());
+    ENDPOINTS.into_iter().filter(has_credentials).map(|path| {
+        let message = format!("{} contains credentials; use apiKeySecret", path.join("."));
+        Finding::warn(&ENDPOINT_CREDENTIALS, pointer(&path), message)
+    })
 }
