@@ -58,21 +58,8 @@ pub(crate) fn ambiguous_host(text: &str, pointer: impl Into<Pointer>) -> Option<
     Some(Finding::warn(&HOST_AMBIGUOUS, pointer, message))
 }
 
-/// The hosts that a text names, as they are written.
-pub(crate) struct WrittenHosts {
-    /// In lower case.
-    pub(crate) scheme: Option<String>,
-    /// Each with its port, which may be empty.
-    pub(crate) hosts: Vec<(String, String)>,
-}
-
-/// Reads the hosts of an endpoint. A client may use any of them.
-pub(crate) fn written_hosts(text: &str) -> WrittenHosts {
-    let WrittenEndpoint { scheme, servers, .. } = read(text);
-    WrittenHosts { scheme, hosts: servers.into_iter().map(|server| (server.host, server.port)).collect() }
-}
-
-fn read(text: &str) -> WrittenEndpoint {
+/// Reads an endpoint. A client may use any of its hosts.
+pub(crate) fn read(text: &str) -> WrittenEndpoint {
     let trimmed = text.trim();
     if is_pairs(trimmed) { read_pairs(trimmed) } else { read_url(trimmed, reading_of_url(text)) }
 }
@@ -88,10 +75,11 @@ fn shown_host(text: &str, servers: &[Server]) -> String {
 }
 
 /// The parts of an endpoint, as they are written.
-struct WrittenEndpoint {
-    scheme: Option<String>,
+pub(crate) struct WrittenEndpoint {
+    /// In small letters.
+    pub(crate) scheme: Option<String>,
     /// Empty if the text does not name a host.
-    servers: Vec<Server>,
+    pub(crate) servers: Vec<Server>,
     path: Option<String>,
     /// Whether clients encrypt what they send.
     encrypts: bool,
@@ -100,9 +88,10 @@ struct WrittenEndpoint {
 
 /// A host with its port. An empty host means the client's own machine, as for Go's dialer and the Postgres drivers.
 #[derive(Default)]
-struct Server {
-    host: String,
-    port: String,
+pub(crate) struct Server {
+    pub(crate) host: String,
+    /// It may be empty.
+    pub(crate) port: String,
 }
 
 /// Reads a URL, or an endpoint without scheme; `reading` is how clients read its authority.

@@ -120,7 +120,8 @@ impl<'u> Endpoint<'u> {
 
     /// The port of an HTTP server, by the scheme if none is given.
     pub(crate) fn port(&self) -> u16 {
-        server(self.servers).1.parse().unwrap_or(if self.has_scheme("https") { 443 } else { 80 })
+        let default = if self.has_scheme("https") { 443 } else { 80 };
+        server(self.servers).1.parse().unwrap_or(default)
     }
 
     /// Whether the host ends in one of these suffixes, in any case, with or without a final dot.

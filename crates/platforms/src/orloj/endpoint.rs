@@ -5,11 +5,6 @@ use std::net::{IpAddr, Ipv6Addr};
 use crate::url::{Endpoint, server};
 use memgate_primitives::percent::{is_percent_encoded, percent_decoded};
 
-/// Whether this is an absolute http or https URL with a host.
-pub(super) fn is_http(endpoint: &str) -> bool {
-    Endpoint::parse(endpoint).is_http()
-}
-
 /// Whether this is a URL with a Postgres scheme.
 pub(super) fn is_postgres(endpoint: &str) -> bool {
     endpoint.starts_with("postgres://") || endpoint.starts_with("postgresql://")
@@ -92,11 +87,6 @@ pub(super) fn is_in_cluster(endpoint: &str, namespace: &str) -> bool {
         None => true,
         Some((_, rest)) => rest == namespace || rest.split('.').any(|label| label == "svc"),
     }
-}
-
-/// Whether a bearer token would travel in clear text.
-pub(super) fn is_plain_http(endpoint: &str) -> bool {
-    Endpoint::parse(endpoint).has_scheme("http")
 }
 
 /// The port of Postgres.

@@ -77,7 +77,7 @@ pub(crate) fn keep_changed(subject: &Subject<'_>, mut findings: Vec<Finding>) ->
 fn name_reserved(subject: &Subject<'_>) -> Option<Finding> {
     let reserved = subject.operation == Operation::Create && RESERVED_NAMES.contains(&subject.name);
     let message = || format!("metadata.name {} is a reserved subresource name", quoted(subject.name));
-    reserved.then(|| Finding::deny(&NAME_RESERVED, Pointer::new("/metadata/name"), message()))
+    reserved.then(|| Finding::deny(&NAME_RESERVED, "/metadata/name", message()))
 }
 
 fn target_namespace(subject: &Subject<'_>, settings: &Orloj) -> Option<Finding> {

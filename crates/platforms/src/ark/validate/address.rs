@@ -49,7 +49,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
 
 fn required() -> Finding {
     let message = "address must specify either value or valueFrom";
-    Finding::deny(&MEMORY_ADDRESS_REQUIRED, Pointer::new("/spec/address"), message)
+    Finding::deny(&MEMORY_ADDRESS_REQUIRED, "/spec/address", message)
 }
 
 /// Checks that the address has exactly one value.
@@ -59,7 +59,7 @@ fn exactly_one(value: &ValueOrSource<'_>) -> Option<Finding> {
     };
     if let Some(literal) = value.literal {
         let message = "address cannot specify both value and valueFrom; ARK uses value";
-        let finding = || Finding::warn(&MEMORY_ADDRESS_EXCLUSIVE, Pointer::new("/spec/address"), message);
+        let finding = || Finding::warn(&MEMORY_ADDRESS_EXCLUSIVE, "/spec/address", message);
         return literal.text().map(|_| finding());
     }
     let pointer = Pointer::new(VALUE_FROM);
@@ -160,8 +160,8 @@ fn travels_unencrypted(address: &Endpoint<'_>, subject: &Subject<'_>, state: &mu
     }
     let name = address.name();
     let Some((service, home)) = name.split_once('.') else { return false };
-    if home.split('.').any(|label| label == "svc") || name.ends_with(".local") || name.ends_with(".internal")
-    {
+    let is_of_network = matches!(home.rsplit('.').next(), Some("local" | "internal"));
+    if is_of_network || home.split('.').any(|label| label == "svc") {
         return false;
     }
     let is_service = |state: &mut StateReader<'_>| {

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::{Surroundings, Verdict};
 use crate::common::{POD_DNS, POD_ENV_ORDER, POD_PROXY};
-use crate::endpoint_view::{WrittenHosts, written_hosts};
+use crate::endpoint_view::{self, Server, WrittenEndpoint};
 use crate::inject::env::pointer;
 use crate::inject::{WantedByContainer, WantedByPod};
 use crate::url::{ip, server};
@@ -51,7 +51,7 @@ pub(super) fn judge(pod: &Pod<'_>, wanted: &WantedByPod<'_>, work: &Budget<'_>, 
             if !work.steps(u32::try_from(container.env.len()).unwrap_or(u32::MAX)) {
                 return;
             }
-            let all: Vec<WrittenHosts> = container.addresses().map(written_hosts).collect();
+            let all: Vec<WrittenEndpoint> = container.addresses().map(endpoint_view::read).collect();
             lost = lost.or_else(|| dns.as_ref()?.first_of(&all));
             verdict.warnings.extend(container.proxied(&all));
         }
@@ -66,7 +66,7 @@ impl Surroundings<'_> {
     /// The finding that the pod does not find the host of a URL, with this code where its node's network is the cause.
     pub(crate) fn unresolved(&self, url: &str, host_network: &'static Code) -> Option<Finding> {
         let dns = WithoutNames::of(self.pod)?;
-        let host = dns.first_of(&[written_hosts(url)])?;
+        let host = dns.first_of(&[endpoint_view::read(url)])?;
         Some(dns.finding(&host, Some(host_network)))
     }
 }
@@ -101,8 +101,8 @@ impl<'p> WithoutNames<'p> {
     }
 
     /// The first name of the cluster that has no address here.
-    fn first_of(&self, all: &[WrittenHosts]) -> Option<String> {
-        let mut hosts = all.iter().flat_map(|written| &written.hosts).map(|(host, _)| plain_host(host));
+    fn first_of(&self, all: &[WrittenEndpoint]) -> Option<String> {
+        let mut hosts = all.iter().flat_map(|written| &written.servers).map(|it| plain_host(&it.host));
         hosts.find(|host| is_of_cluster(host) && !self.own.contains(host))
     }
 
@@ -161,7 +161,7 @@ impl WantedByContainer<'_> {
     }
 
     /// The proxies that also get the requests to its memory.
-    fn proxied(&self, all: &[WrittenHosts]) -> Vec<Finding> {
+    fn proxied(&self, all: &[WrittenEndpoint]) -> Vec<Finding> {
         let proxies = &self.existing.proxies;
         let proxy = |scheme: &str| {
             let names: [&str; 4] = match scheme {
@@ -175,13 +175,13 @@ impl WantedByContainer<'_> {
             set.next().map(|(name, (index, _))| (*index, name))
         };
         let mut found = BTreeMap::new();
-        for WrittenHosts { scheme, hosts } in all {
+        for WrittenEndpoint { scheme, servers, .. } in all {
             let Some((scheme, (index, name))) = scheme.as_deref().and_then(|it| Some((it, proxy(it)?)))
             else {
                 continue;
             };
             let default_port = if scheme == "http" { "80" } else { "443" };
-            for (host, port) in hosts {
+            for Server { host, port } in servers {
                 let host = plain_host(host);
                 let port = if port.is_empty() { default_port } else { port };
                 if is_of_cluster(&host) && !self.may_exempt(&host, port) {

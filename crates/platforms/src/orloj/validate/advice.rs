@@ -16,6 +16,7 @@ use crate::orloj::namespace::{
     self, NamespacedName, SecretReference, is_in_job_namespace, may_hand_out, not_shared,
 };
 use crate::prelude::*;
+use crate::url::Endpoint;
 use memgate_model::object::index::Index;
 use memgate_model::platform_settings::Orloj;
 
@@ -181,8 +182,8 @@ fn foreign_secrets(memory: &Memory<'_>, subject: &Subject<'_>, settings: &Orloj)
 fn cleartext_token(memory: &Memory<'_>, endpoint: &str, namespace: &str) -> Option<Finding> {
     memory.secret_ref?;
     let travels = memory.has_provider(&Provider::Http)
-        && endpoint::is_http(endpoint)
-        && endpoint::is_plain_http(endpoint)
+        && Endpoint::parse(endpoint).is_http()
+        && Endpoint::parse(endpoint).has_scheme("http")
         && !endpoint::is_in_cluster(endpoint, namespace);
     let message = "spec.endpoint: bearer token would travel over plain http";
     travels.then(|| Finding::warn(&CLEARTEXT_TOKEN, ENDPOINT, message))

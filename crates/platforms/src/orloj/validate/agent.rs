@@ -38,7 +38,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
 fn allow_needs_ref(allow: &[Tree]) -> Option<Finding> {
     let message = "spec.memory.ref is required when spec.memory.allow is set";
     let finding = || {
-        Finding::deny(&AGENT_ALLOW_NEEDS_REF, Pointer::new(REF), message)
+        Finding::deny(&AGENT_ALLOW_NEEDS_REF, REF, message)
             .fingerprint_value(allow_fingerprint_value(allow))
             .related(Pointer::new(ALLOW), "because of these grants")
     };
@@ -53,7 +53,7 @@ fn claimed(name: &str, allow: &[Tree], subject: &Subject<'_>, state: &mut StateR
     };
     if allow.is_empty() {
         let message = "spec.memory.allow is empty: no memory operation is granted";
-        findings.push(Finding::warn(&AGENT_ALLOW_EMPTY, Pointer::new(ALLOW), message));
+        findings.push(Finding::warn(&AGENT_ALLOW_EMPTY, ALLOW, message));
     }
     findings
 }
@@ -68,7 +68,7 @@ fn ref_invalid(name: &str) -> Option<Finding> {
             )
         })
     };
-    let finding = || Finding::deny(&AGENT_REF_INVALID, Pointer::new(REF), message()).proposing_name(name);
+    let finding = || Finding::deny(&AGENT_REF_INVALID, REF, message()).proposing_name(name);
     impossible.then(|| finding().fingerprint_value(fingerprint_of([Some(name)])))
 }
 
@@ -80,7 +80,7 @@ fn memory(name: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Opt
     let phase = text(memory.tree(), &["status", "phase"]);
     let phase = phase.filter(|phase| matches!(*phase, "Error" | "SyncError"))?;
     let message = fit_names([name], |[name]| format!("memory {} is in phase {phase}", quoted(name)));
-    let finding = Finding::warn(&AGENT_MEMORY_FAILING, Pointer::new(REF), message);
+    let finding = Finding::warn(&AGENT_MEMORY_FAILING, REF, message);
     Some(finding.elsewhere(memory, Pointer::new("/status/phase"), "the phase of the Memory"))
 }
 

@@ -9,6 +9,7 @@ use crate::orloj::codes::{
 use crate::orloj::endpoint;
 use crate::orloj::namespace::{NamespacedName, SecretReference};
 use crate::prelude::*;
+use crate::url::Endpoint;
 
 use super::fingerprint_of;
 
@@ -70,7 +71,7 @@ fn missing_embedding(memory: &Memory<'_>) -> Option<Finding> {
 /// The denial of an endpoint that the provider cannot use.
 pub(super) fn unusable_endpoint(memory: &Memory<'_>, endpoint: &str) -> Option<Finding> {
     let (code, message) = match memory.provider.as_ref()? {
-        Provider::Http if !endpoint::is_http(endpoint) => {
+        Provider::Http if !Endpoint::parse(endpoint).is_http() => {
             (&HTTP_ENDPOINT_INVALID, "spec.endpoint must be an http or https URL with a host".to_owned())
         }
         Provider::Http => (&HTTP_ENDPOINT_BLOCKED, blocked_message(endpoint)?),
