@@ -58,7 +58,7 @@ fn config(object: &Tree) -> Vec<Finding> {
             Err(instead) => Some(query::not_a_duration(&CONFIG_QUERY_TTL, POINTER, (ttl, instead), "720h")),
             Ok(..=0) => {
                 let message = format!("spec.queryTTL must be a positive duration, not {}", quoted_text(ttl));
-                Some(Finding::deny(&CONFIG_QUERY_TTL, Pointer::new(POINTER), message))
+                Some(Finding::deny(&CONFIG_QUERY_TTL, POINTER, message))
             }
             Ok(nanoseconds) => query::too_short((ttl, nanoseconds), &CONFIG_QUERY_TTL_SHORT, POINTER),
         });
@@ -87,7 +87,7 @@ fn config_name(object: &Tree) -> Option<Finding> {
         None => metadata.get("generateName").and(Some(""))?,
     };
     let message = format!("ARK reads only the ArkConfig named \"default\", not {}", quoted(name));
-    (name != DEFAULT).then(|| Finding::warn(&CONFIG_NAME, Pointer::new("/metadata/name"), message))
+    (name != DEFAULT).then(|| Finding::warn(&CONFIG_NAME, "/metadata/name", message))
 }
 
 /// Warns about the Memory `default` with a prefix or a suffix of kustomize, in files: Queries that name no Memory do not
@@ -113,7 +113,7 @@ fn renamed_default(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option
         "metadata.name: Queries without spec.memory use the Memory \"default\", which {field} {} renamed",
         quoted_text(added)
     );
-    let finding = Finding::warn(&MEMORY_DEFAULT_RENAMED, Pointer::new("/metadata/name"), message);
+    let finding = Finding::warn(&MEMORY_DEFAULT_RENAMED, "/metadata/name", message);
     let help = format!("keep the Memory in a kustomization without {field}, or name it in the Queries");
     Some(finding.help(help).elsewhere(query, Pointer::new("/spec"), "has no spec.memory"))
 }

@@ -135,7 +135,7 @@ fn misnamed(subject: &Subject<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let message = "apiVersion \"kubeswarm/v1alpha1\" is not served; use \"kubeswarm.io/v1alpha1\"";
-    vec![Finding::deny(&API_VERSION_NOT_SERVED, Pointer::new("/apiVersion"), message)]
+    vec![Finding::deny(&API_VERSION_NOT_SERVED, "/apiVersion", message)]
 }
 
 /// Warns about a change. The operator does not watch memories, so running agents keep the old values.
@@ -150,7 +150,7 @@ fn changed(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateRe
     let verb = if users.len() == 1 { "uses" } else { "use" };
     let message =
         format!("{names} {verb} this {}; restart {pronoun} to apply the change", dialect.memory.kind);
-    Some(Finding::warn(&IN_USE_CHANGED, Pointer::new("/spec"), message).when_allowed())
+    Some(Finding::warn(&IN_USE_CHANGED, "/spec", message).when_allowed())
 }
 
 /// Warns about a DELETE, and never refuses it. The warning lists the agents that use the memory.

@@ -308,10 +308,9 @@ fn add_vector_store(view: &mut MemoryView, dialect: &Dialect, memory: &Memory<'_
     if memory.has(VECTOR_STORE) {
         view.set("provider", memory.text(PROVIDER));
         let collection = memory.at(COLLECTION).map_or(Some(""), Tree::text);
-        let is_blank = |text: &&str| text.trim().is_empty();
         view.set(
             "collection",
-            collection.map(|text| Some(text).filter(|it| !is_blank(it)).unwrap_or(COLLECTION_DEFAULT)),
+            collection.map(|text| if text.trim().is_empty() { COLLECTION_DEFAULT } else { text }),
         );
         add_secret(view, memory, VECTOR_SECRET, Some(VECTOR_KEY));
         add_number(view, "ttlSeconds", memory, VECTOR_TTL);

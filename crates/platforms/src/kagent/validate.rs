@@ -54,7 +54,7 @@ fn group_moved(subject: &Subject<'_>) -> Option<Finding> {
     let (group, version) = subject.object.text_at(&["apiVersion"])?.split_once('/')?;
     moved(subject.kind, version).filter(|_| group == OLDER_GROUP)?;
     let message = format!("\"{group}/{version}\" is in no release; use \"{NEWER_GROUP}/{version}\"");
-    Some(Finding::warn(&GROUP_MOVED, Pointer::new("/apiVersion"), message))
+    Some(Finding::warn(&GROUP_MOVED, "/apiVersion", message))
 }
 
 fn line_removed(subject: &Subject<'_>, state: &StateReader<'_>) -> Option<Finding> {
@@ -132,7 +132,7 @@ fn unread_findings(subject: &Subject<'_>) -> Vec<Finding> {
 
 fn unread_kind(subject: &Subject<'_>) -> Option<Finding> {
     let message = "no kagent since 0.7 reads Memory; use spec.declarative.memory, in 1.0 the Harness";
-    let finding = || Finding::warn(&MEMORY_KIND_UNREAD, Pointer::new("/spec"), message);
+    let finding = || Finding::warn(&MEMORY_KIND_UNREAD, "/spec", message);
     (*subject.kind == MEMORY).then(finding)
 }
 

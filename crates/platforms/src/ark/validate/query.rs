@@ -24,15 +24,15 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     }
     if subject.old.is_some_and(|old| changed_after_start(object, old)) {
         let message = "spec.memory changed after the query started; old messages are not cleaned up";
-        findings.push(Finding::warn(&QUERY_MEMORY_CHANGED, Pointer::new(MEMORY_POINTER), message));
+        findings.push(Finding::warn(&QUERY_MEMORY_CHANGED, MEMORY_POINTER, message));
     }
     if matches!(object.at(&["spec", "target"]), Some(Tree::List(_))) {
         let message = "spec.target is a list; ARK takes one object with type and name";
-        findings.push(Finding::warn(&QUERY_TARGET_LIST, Pointer::new("/spec/target"), message));
+        findings.push(Finding::warn(&QUERY_TARGET_LIST, "/spec/target", message));
     }
     if object.text_at(&["spec", "type"]) == Some("messages") {
         let message = "spec.type \"messages\" is deprecated; ARK turns it into \"user\"";
-        findings.push(Finding::warn(&QUERY_TYPE_MESSAGES, Pointer::new("/spec/type"), message));
+        findings.push(Finding::warn(&QUERY_TYPE_MESSAGES, "/spec/type", message));
     }
     findings.extend(durations(object));
     findings
