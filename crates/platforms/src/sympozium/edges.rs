@@ -76,6 +76,6 @@ fn ensemble_of_label<'s>(wanted: &Wanted<'_>, state: &mut StateReader<'s>) -> Lo
 /// The Agent. One that an Ensemble makes is not missing.
 fn agent_or_maker<'s>(wanted: &Wanted<'_>, state: &mut StateReader<'s>) -> Lookup<'s> {
     let Named { namespace, name, .. } = wanted.named;
-    let found = lookup::agent(namespace, name, state);
-    known_if(found != Lookup::Absent || lookup::maker(namespace, name, state).is_none(), found)
+    let (found, maker) = lookup::agent_or_maker(namespace, name, state);
+    known_if(maker.is_none(), found)
 }

@@ -19,6 +19,19 @@ pub(super) fn agent<'s>(namespace: &str, name: &str, state: &mut StateReader<'s>
     either(AGENTS.map(|kind| (kind, namespace)), name, state)
 }
 
+/// The Agent of this name, and if there is none the Ensemble that will create it, with its config.
+pub(super) fn agent_or_maker<'s>(
+    namespace: &str,
+    name: &str,
+    state: &mut StateReader<'s>,
+) -> (Lookup<'s>, Option<Maker<'s>>) {
+    let found = agent(namespace, name, state);
+    (found, if found == Lookup::Absent { maker(namespace, name, state) } else { None })
+}
+
+/// An Ensemble, and the config of which it makes an Agent.
+pub(super) type Maker<'s> = (&'s Object, AgentConfig<'s>);
+
 /// The Ensemble of this name.
 pub(super) fn ensemble<'s>(namespace: &str, name: &str, state: &mut StateReader<'s>) -> Lookup<'s> {
     either(ENSEMBLES.map(|kind| (kind, namespace)), name, state)
@@ -36,11 +49,7 @@ pub(super) fn ensemble_of<'s>(
 
 /// For files: the Ensemble that will create the Agent of this name, with its config. `None` for an excluded config,
 /// and for an Ensemble stored in a cluster, whose Agents already exist.
-pub(super) fn maker<'s>(
-    namespace: &str,
-    agent: &str,
-    state: &mut StateReader<'s>,
-) -> Option<(&'s Object, AgentConfig<'s>)> {
+fn maker<'s>(namespace: &str, agent: &str, state: &mut StateReader<'s>) -> Option<Maker<'s>> {
     /// The longest name of any object.
     const MAX_NAME_BYTES: usize = 253;
     if agent.len() > MAX_NAME_BYTES || state.in_cluster(&AGENT) {

@@ -128,10 +128,10 @@ pub(crate) fn sidecar_env(pack: &Tree) -> impl Iterator<Item = (&str, Value)> {
     let entries = pack.list_at(&["spec", "sidecar", "env"]);
     entries.iter().filter_map(|entry| {
         let name = entry.text_at(&["name"])?;
-        let source = || entry.whole()?.remove("valueFrom");
-        let source = entry.get("valueFrom").filter(|source| source.is_object()).and_then(|_| source());
-        let key = source.as_ref().and_then(|source| source.get("secretKeyRef")).filter(|key| key.is_object());
-        let variable = match key {
+        let key = entry
+            .whole()
+            .and_then(|mut it| it.get_mut("valueFrom")?.get_mut("secretKeyRef").map(Value::take));
+        let variable = match key.filter(Value::is_object) {
             Some(key) => json!({"name": name, "valueFrom": {"secretKeyRef": key}}),
             None => json!({"name": name, "value": entry.text_at(&["value"]).unwrap_or_default()}),
         };

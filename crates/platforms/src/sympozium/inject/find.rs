@@ -22,6 +22,7 @@ use memgate_primitives::name::is_dns_subdomain;
 use super::instance_label;
 
 /// The objects that belong to a pod, and the memories that are on.
+#[derive(Default)]
 pub(crate) struct PodMemories<'s> {
     /// The name of the agent.
     pub(super) instance: String,
@@ -54,36 +55,26 @@ pub(crate) fn find<'s>(
     state: &mut StateReader<'s>,
 ) -> Result<PodMemories<'s>, Unmet> {
     let run = find_run(pod, instance, namespace, state)?;
-    let agent = match lookup::agent(namespace, instance, state) {
-        Lookup::Found(agent) => Some(agent),
-        Lookup::Absent => None,
-        Lookup::Unknown(()) => {
-            let object = ["Agent", namespace, instance];
-            return Err(lookup_failed(&LOOKUP_FAILED, instance_label(), object, state));
-        }
-    };
+    let (agent, maker) = lookup::agent_or_maker(namespace, instance, state);
+    if let Lookup::Unknown(()) = agent {
+        let object = ["Agent", namespace, instance];
+        return Err(lookup_failed(&LOOKUP_FAILED, instance_label(), object, state));
+    }
+    let agent = agent.found();
     let mut found = PodMemories {
         instance: instance.to_owned(),
         agent,
-        made_from: None,
         private: private(run, agent),
         legacy: agent.is_some_and(|agent| has_legacy_memory(agent.tree())),
-        ensemble: None,
-        shared: false,
         config: agent.and_then(|agent| config_name(agent.tree())),
-        harness: false,
-        unmet: Vec::new(),
-        missing: Vec::new(),
+        harness: names_harness(run.map(Object::tree), agent.map(Object::tree)),
+        ..PodMemories::default()
     };
-    match agent {
-        Some(agent) => find_ensemble(&mut found, agent, run, namespace, state),
-        None => match lookup::maker(namespace, instance, state) {
-            Some((ensemble, config)) => found.add_made_agent(ensemble, config, run),
-            None => found.add_missing_agent(namespace, state),
-        },
+    match (agent, maker) {
+        (Some(agent), _) => find_ensemble(&mut found, agent, run, namespace, state),
+        (None, Some((ensemble, config))) => found.add_made_agent(ensemble, config, run),
+        (None, None) => found.add_missing_agent(namespace, state),
     }
-    let tree = |object: Option<&'s Object>| object.map(Object::tree);
-    found.harness = names_harness(tree(run), tree(agent));
     Ok(found)
 }
 

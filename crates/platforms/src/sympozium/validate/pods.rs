@@ -176,11 +176,10 @@ pub(super) fn environment(
 
 pub(super) fn skills(object: &Tree, out: &mut Report<'_>) {
     for (index, skill) in agent::skills(object).iter().enumerate() {
-        let fields = ["skillPackRef", "configMapRef"].map(|field| skill.get(field));
-        let has_text = |field: &Option<&Tree>| field.is_some_and(|it| it.text() != Some(""));
+        let has_text = |field: &&str| skill.get(field).is_some_and(|it| it.text() != Some(""));
         let here = Index(&Known("/spec/skills"), index);
         let name = skill.text_at(&["skillPackRef"]).unwrap_or_default();
-        if skill.is_object() && !fields.iter().any(has_text) {
+        if skill.is_object() && !["skillPackRef", "configMapRef"].iter().any(has_text) {
             out.warn(&SKILL_EMPTY, here, "has neither skillPackRef nor configMapRef", &[]);
         } else if is_near_miss(name) {
             let text = whole("skillPackRef {} does not turn memory on; use \"memory\"");

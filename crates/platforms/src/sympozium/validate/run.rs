@@ -26,15 +26,9 @@ pub(super) fn findings(subject: &Subject<'_>, out: &mut Report<'_>, state: &mut 
         let text = "spec.instanceRef is the old name of spec.agentRef";
         out.extend([Finding::warn(&LEGACY_INSTANCE_REF, "/spec/instanceRef", text).at_key()]);
     }
-    let (mut agent, mut maker) = (None, None);
     let name = agent_ref(run);
-    if let Some(name) = name {
-        match lookup::agent(subject.namespace, name, state) {
-            Lookup::Found(found) => agent = Some(found),
-            Lookup::Absent => maker = lookup::maker(subject.namespace, name, state),
-            Lookup::Unknown(()) => {}
-        }
-    }
+    let found = name.map(|name| lookup::agent_or_maker(subject.namespace, name, state));
+    let (agent, maker) = found.map_or((None, None), |(agent, maker)| (agent.found(), maker));
     let (env, created) = (["spec", "env"], subject.operation == Operation::Create);
     let ensemble = match maker {
         Some((ensemble, _)) => Some(ensemble),

@@ -256,19 +256,17 @@ pub(super) fn made_agent(
 
 /// The Agent of a run, or the Ensemble that will make it, and the memories that the run uses.
 fn look_up<'s>(run: &Subject<'_>, name: &str, state: &mut StateReader<'s>) -> (Lookup<'s>, Usage<'s>) {
-    let lookup = lookup::agent(run.namespace, name, state);
-    let found = match lookup {
-        Lookup::Found(agent) => {
+    let (lookup, agent, ensemble) = match lookup::agent_or_maker(run.namespace, name, state) {
+        (Lookup::Found(agent), _) => {
             let ensemble = lookup::ensemble_of(Some(agent.tree()), Some(run.object), run.namespace, state);
-            Some((lookup, Some(Cow::Borrowed(agent)), ensemble))
+            (Lookup::Found(agent), Some(Cow::Borrowed(agent)), ensemble)
         }
-        Lookup::Absent => lookup::maker(run.namespace, name, state).map(|(ensemble, config)| {
+        (_, Some((ensemble, config))) => {
             let made = made_agent((run.namespace, name), ensemble, config);
             (Lookup::Found(ensemble), made.map(Cow::Owned), Some(ensemble))
-        }),
-        Lookup::Unknown(()) => None,
+        }
+        (unknown_or_absent, None) => return (unknown_or_absent, Usage::default()),
     };
-    let Some((lookup, agent, ensemble)) = found else { return (lookup, Usage::default()) };
     let private = agent.as_ref().is_some_and(|agent| uses_private_memory(run.object, agent.tree()));
     let ensemble = ensemble.filter(|ensemble| shares_memory(ensemble.tree()));
     (lookup, Usage { agent, private, ensemble })

@@ -33,16 +33,11 @@ pub(super) fn of_session(session: &Subject<'_>, state: &mut StateReader<'_>) -> 
         view.set("storageBytes", storage("1Gi"));
     }
     if let Some(name) = agent_ref(session.object) {
-        let lookup = lookup::agent(session.namespace, name, state);
-        view.references.push(ReferenceView::new(
-            &AGENT,
-            (session.namespace, name),
-            spec.key("agentRef"),
-            lookup,
-        ));
+        let (lookup, named) = (lookup::agent(session.namespace, name, state), (session.namespace, name));
+        view.references.push(ReferenceView::new(&AGENT, named, spec.key("agentRef"), lookup));
     }
-    let runtime =
-        session.object.text_at(&["spec", "runtimeRef"]).filter(|_| *session.kind != WORKSPACE_SESSION);
+    // A WorkspaceSession has none.
+    let runtime = session.object.text_at(&["spec", "runtimeRef"]);
     view.references.extend(runtime.map(|name| ReferenceView {
         kind: "AgentRuntime",
         namespace: session.namespace.to_owned(),

@@ -139,23 +139,25 @@ impl<'s> WantedBuilder<'_, 's> {
     fn mend(&mut self, server: &PresentServer<'_>, origin: &Origin, state: &mut StateReader<'s>) {
         let Some(mounts) = &server.mounts else { return };
         let wanted = self.parts.volumes.len();
-        let mut lost: Vec<WantedPart> = self.lost_database(server, origin, state).into_iter().collect();
-        lost.extend(self.lost_ipc(server, origin));
+        let mut dropped_mounts: Vec<WantedPart> =
+            self.lost_database(server, origin, state).into_iter().collect();
+        dropped_mounts.extend(self.lost_ipc(server, origin));
         let volumes = self.parts.volumes.split_off(wanted);
         let list = server.place.key("volumeMounts");
-        for mount in &mut lost {
+        for mount in &mut dropped_mounts {
             mount.origin = dropped();
             self.put_back(list.clone(), &format!("\"{}\" lost its mount {}", server.name(), mount.name));
         }
         for volume in volumes {
             // A volume that is lost with its mount has one cause.
-            if lost.iter().all(|mount| mount.tree["name"] != volume.name) {
-                let lost = format!("\"{}\" lost its volume \"{}\"", server.name(), volume.name);
-                self.put_back(Pointer::new("/spec/volumes"), &lost);
+            let is_its = |mount: &WantedPart| mount.tree.get("name").is_some_and(|name| *name == volume.name);
+            if !dropped_mounts.iter().any(is_its) {
+                let part = format!("\"{}\" lost its volume \"{}\"", server.name(), volume.name);
+                self.put_back(Pointer::new("/spec/volumes"), &part);
             }
             self.parts.restored.push(WantedPart { origin: dropped(), ..volume });
         }
-        self.parts.mended.extend(add_mounts(&list, mounts, lost));
+        self.parts.mended.extend(add_mounts(&list, mounts, dropped_mounts));
     }
 
     /// The mount of the database, if it is lost. Wants its volume if that is.

@@ -293,8 +293,8 @@ impl<'s> WantedBuilder<'_, 's> {
             "readinessProbe": {kind: health, "periodSeconds": 10},
             "livenessProbe": {kind: health, "initialDelaySeconds": 5, "periodSeconds": 30},
         });
-        if !command.is_empty() {
-            tree["command"] = json!(command);
+        if let Value::Object(fields) = &mut tree {
+            fields.extend((!command.is_empty()).then(|| ("command".to_owned(), json!(command))));
         }
         let of_pack = pack.map(|pack| object_origin(pack, "spec.sidecar.image"));
         part(MEMORY_SERVER, tree, of_pack.as_ref().unwrap_or(origin))

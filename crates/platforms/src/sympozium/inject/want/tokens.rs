@@ -44,12 +44,6 @@ struct Token {
     server: String,
 }
 
-/// What the Deployment of a server says of its token.
-enum DeploymentToken<'s> {
-    Secret(KeyRef),
-    Literal(&'s Object),
-}
-
 /// Secrets with tokens, each with the Agent or Ensemble of its server.
 type Secrets = [(String, String)];
 
@@ -98,8 +92,8 @@ impl<'s> WantedBuilder<'_, 's> {
         }
         let setting = state.settings().sympozium.writer_tokens;
         match self.of_deployment(token, state).filter(|_| setting == WriterTokens::Auto) {
-            Some(DeploymentToken::Secret(reference)) => Some(reference),
-            Some(DeploymentToken::Literal(deployment)) => {
+            Some(Ok(reference)) => Some(reference),
+            Some(Err(deployment)) => {
                 let finding = warning(&POD_TOKEN_LITERAL, Pointer::root(), CLEAR_TEXT, [PRIVATE_TOKEN]);
                 let at = Pointer::new("/spec/template/spec/containers");
                 self.token_findings.push(finding.elsewhere(deployment, at, "the server's token"));
@@ -138,18 +132,18 @@ impl<'s> WantedBuilder<'_, 's> {
         key_ref(|field| if field == "name" { &from.name } else { &from.key }.as_deref(), from.optional)
     }
 
-    /// What the Deployment of a server says, if it is known. One without the variable, or with an empty one, says
-    /// nothing: Sympozium's controller adds it.
-    fn of_deployment(&self, token: &Token, state: &StateReader<'s>) -> Option<DeploymentToken<'s>> {
+    /// The reference in the Deployment of a server, if that is known, or the Deployment if it has a literal. One without
+    /// the variable, or with an empty one, says nothing: Sympozium's controller adds it.
+    fn of_deployment(&self, token: &Token, state: &StateReader<'s>) -> Option<Result<KeyRef, &'s Object>> {
         let deployment = state.peek(&DEPLOYMENT, self.pod.namespace, &token.server)?;
         let containers = deployment.tree().list_at(&["spec", "template", "spec", "containers"]);
         let server = containers.iter().find(|it| it.text_at(&["name"]) == Some(MEMORY_SERVER))?;
         let mut env = server.list_at(&["env"]).iter().rev();
         let entry = env.find(|entry| entry.text_at(&["name"]) == Some(PRIVATE_TOKEN))?;
         let Some(from) = entry.get("valueFrom") else {
-            return entry.filled_at(&["value"]).map(|_| DeploymentToken::Literal(deployment));
+            return entry.filled_at(&["value"]).map(|_| Err(deployment));
         };
-        key_ref(|field| from.text_at(&["secretKeyRef", field]), None).map(DeploymentToken::Secret)
+        key_ref(|field| from.text_at(&["secretKeyRef", field]), None).map(Ok)
     }
 
     /// Whether the agent must not have a token: it runs a third-party image, its server is older than tokens, or it may
@@ -193,8 +187,7 @@ impl<'s> WantedBuilder<'_, 's> {
             let url = format!("http://{}{host}:{MEMORY_SERVER_PORT}", token.server);
             entry.literal().is_some_and(|it| it.strip_suffix('/').unwrap_or(it) == url)
         };
-        hosts.into_iter().any(is_service)
-            && matches!(self.of_deployment(token, state), Some(DeploymentToken::Secret(_)))
+        hosts.into_iter().any(is_service) && matches!(self.of_deployment(token, state), Some(Ok(_)))
     }
 
     /// Warns about a Secret without which the pod does not start, if Secrets are known.
@@ -255,9 +248,12 @@ impl<'s> WantedBuilder<'_, 's> {
         let volumes = self.pod.around.parts.volumes().enumerate();
         let held = volumes.filter_map(|(index, volume)| {
             let (secret, projected) = (json(volume.secret), json(volume.projected));
-            let sources = projected["sources"].as_array().into_iter().flatten();
-            let mut names = sources.map(|it| &it["secret"]["name"]).chain([&secret["secretName"]]);
-            Some((volume.name.as_deref()?, (index, names.find_map(|name| owner_of(name.as_str(), secrets))?)))
+            let sources = projected.get("sources").and_then(Value::as_array).into_iter().flatten();
+            let mut names = sources.map(|it| it.pointer("/secret/name")).chain([secret.get("secretName")]);
+            Some((
+                volume.name.as_deref()?,
+                (index, names.find_map(|name| owner_of(name?.as_str(), secrets))?),
+            ))
         });
         let held: BTreeMap<&str, (usize, &str)> = held.collect();
         let mut findings = Vec::new();
@@ -329,7 +325,7 @@ fn of_variables<'o>(
     }
     let env_from = json(container.env_from);
     env_from.as_array()?.iter().enumerate().find_map(|(index, source)| {
-        let owner = owner_of(source["secretRef"]["name"].as_str(), secrets)?;
+        let owner = owner_of(source.pointer("/secretRef/name")?.as_str(), secrets)?;
         Some((place.key("envFrom").index(index), Some(owner)))
     })
 }

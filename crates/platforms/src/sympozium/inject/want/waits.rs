@@ -152,7 +152,7 @@ impl WantedBuilder<'_, '_> {
         match &mut self.no_network {
             Some((_, message)) => *message += &next,
             None => {
-                self.no_network = Some((existing.map_or_else(|| list.clone(), |it| list.index(it)), first))
+                self.no_network = Some((existing.map_or_else(|| list.clone(), |it| list.index(it)), first));
             }
         }
     }
