@@ -235,10 +235,10 @@ set (the values of its sort), path; mutating or not.
   rules: {{- toYaml (default list .entry.rules) | nindent 4 }}
   {{- /* Server-side apply owns, and gives back, only what is written out. */}}
   namespaceSelector:
-    matchExpressions: {{- toYaml $namespaces | nindent 6 }}
+    matchExpressions: {{- toYaml (default list $namespaces) | nindent 6 }}
     matchLabels: {}
   objectSelector:
-    matchExpressions: {{- toYaml $objects | nindent 6 }}
+    matchExpressions: {{- toYaml (default list $objects) | nindent 6 }}
     matchLabels: {}
   matchConditions: {{- include "memgate.conditions" (list $.root $conditions) | nindent 4 }}
   failurePolicy: {{ default .entry.failurePolicy .set.failurePolicy }}
