@@ -37,7 +37,9 @@ pub(crate) fn of_files(
             Some(of_file) => of_file.push(of_error(error, &mut places)),
             None => {
                 let message = format!("not everything was read: {}", error.line);
-                files.values_mut().for_each(|of_file| of_file.push(about_file(&message)));
+                for of_file in files.values_mut() {
+                    of_file.push(about_file(&message));
+                }
             }
         }
     }

@@ -113,8 +113,8 @@ impl Rules {
         let below: Vec<&Path> =
             files.iter().zip(&self.base).filter_map(|(file, base)| file.strip_prefix(base).ok()).collect();
         let fits = |paths: &GlobSet| below.iter().any(|below| paths.is_match(below));
-        let rules = self.rules.iter().filter(|rule| rule.codes.is_match(code));
-        rules.filter(|rule| rule.paths.as_ref().is_none_or(fits)).last()
+        let mut rules = self.rules.iter().filter(|rule| rule.codes.is_match(code));
+        rules.rfind(|rule| rule.paths.as_ref().is_none_or(fits))
     }
 }
 

@@ -108,11 +108,16 @@ impl Suites {
 
     /// Writes the suites as one document.
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        let tests = || self.all.iter().flat_map(|suite| &suite.tests);
+        let all: Vec<&Test> = self.all.iter().flat_map(|suite| &suite.tests).collect();
         writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
-        writeln!(out, "<testsuites name=\"memgate\" {}>", counts(tests()))?;
+        writeln!(out, "<testsuites name=\"memgate\" {}>", counts(&all))?;
         for suite in &self.all {
-            writeln!(out, "  <testsuite name={} {}>", quoted(&suite.name), counts(suite.tests.iter()))?;
+            writeln!(
+                out,
+                "  <testsuite name={} {}>",
+                quoted(&suite.name),
+                counts(&suite.tests.iter().collect::<Vec<_>>())
+            )?;
             for test in &suite.tests {
                 write_test(&suite.name, test, out)?;
             }
@@ -172,11 +177,10 @@ fn lines(located: &LocatedFinding<'_>) -> String {
     text
 }
 
-fn counts<'t>(tests: impl Iterator<Item = &'t Test> + Clone) -> String {
-    let of = |element| {
-        tests.clone().filter_map(|it| it.result.as_ref()).filter(|it| it.element == element).count()
-    };
-    let (all, failures, errors) = (tests.clone().count(), of("failure"), of("error"));
+fn counts(tests: &[&Test]) -> String {
+    let results = || tests.iter().filter_map(|it| it.result.as_ref());
+    let of = |element| results().filter(|it| it.element == element).count();
+    let (all, failures, errors) = (tests.len(), of("failure"), of("error"));
     format!("tests=\"{all}\" failures=\"{failures}\" errors=\"{errors}\"")
 }
 
