@@ -3,6 +3,7 @@
 use memgate_core::patch::Patch;
 use memgate_model::request::Occasion;
 use memgate_model::workload::{ALL, KNATIVE, Workload};
+use memgate_platforms::common::SCHEMA;
 use memgate_platforms::selects_pod;
 use memgate_primitives::pointer::Pointer;
 use memgate_workbench::build::plan::Plan;
@@ -31,13 +32,14 @@ fn judged(object: &Value, state: &[Value], place: &str) -> (bool, Vec<Value>, Ve
     let owner = decided.iter().find(|it| &*it.object.object_ref.name == "owner");
     let Some(owner) = owner else { return (false, Vec::new(), Vec::new()) };
     let below = |pointer: &str| pointer.strip_prefix(place).map(str::to_owned);
-    let findings = owner.admitted.decision.findings.iter().filter_map(|it| {
-        let at = below(owner.object.in_document(&it.pointer).as_str())?;
+    // An apiserver judges the form of built-in kinds alone.
+    let findings = owner.findings().filter(|it| *it.code != SCHEMA).filter_map(|it| {
+        let at = below(it.pointer.as_str())?;
         let field = Pointer::new(place).field();
         let message = it.message().replace(&format!("{field}."), if field.is_empty() { "." } else { "" });
         Some(json!([it.code_name(), it.severity.name(), at, message]))
     });
-    let edits = owner.object.edits_in_document(&owner.admitted.edits);
+    let edits = owner.object.edits_in_document(&owner.decision.edits);
     let mut edits = serde_json::to_value(Patch(&edits)).expect("JSON");
     for edit in edits.as_array_mut().expect("a list") {
         edit["path"] = below(edit["path"].as_str().expect("a path")).expect("in the template").into();

@@ -8,7 +8,7 @@ use memgate_model::finding::Severity;
 use memgate_model::request::{Occasion, Point};
 use memgate_policy::rules::{RuleType, TYPES};
 use memgate_workbench::build::plan::Plan;
-use memgate_workbench::files::judge::check;
+use memgate_workbench::files::judge::{Decided, check};
 use memgate_workbench::files::load::load;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -80,7 +80,7 @@ fn said_offline(example: &Example) -> Result<(String, String)> {
     let text = all.map(Value::to_string).collect::<Vec<_>>().join("\n---\n");
     let inputs = load(&Plan::of_text(&text))?;
     let checked = check(inputs, Occasion { point: Point::Admission, ..Occasion::default() });
-    let findings = checked.decided.iter().flat_map(|decided| &decided.admitted.decision.findings);
+    let findings = checked.decided.iter().flat_map(Decided::findings);
     let denial = findings.filter(|it| it.policy.is_some()).find(|it| it.severity == Severity::Deny);
     let denial = denial.context("nothing is denied offline")?;
     let field = denial.pointer.field();
@@ -123,9 +123,8 @@ fn failing_object(policy: &Value, objects: &[Value]) -> Result<usize> {
     let text = [policy].into_iter().chain(objects).map(Value::to_string).collect::<Vec<_>>().join("\n---\n");
     let inputs = load(&Plan::of_text(&text))?;
     let checked = check(inputs, Occasion { point: Point::Admission, ..Occasion::default() });
-    let is_denied = |decided: &&memgate_workbench::files::judge::Decided| {
-        let findings = &decided.admitted.decision.findings;
-        findings.iter().any(|it| it.policy.is_some() && it.severity == Severity::Deny)
+    let is_denied = |decided: &&Decided| {
+        decided.findings().any(|it| it.policy.is_some() && it.severity == Severity::Deny)
     };
     let denied = checked.decided.iter().find(is_denied).context("nothing is denied offline")?;
     let named = &denied.object.object_ref;

@@ -12,6 +12,7 @@ use memgate_manifest::source::Source;
 use memgate_model::finding::{Cause, Finding, Severity};
 use memgate_model::request::{Occasion, Operation, Request};
 use memgate_model::snapshot::Snapshot;
+use memgate_platforms::common::SCHEMA;
 use memgate_primitives::pointer::Pointer;
 use memgate_workbench::build::plan::Plan;
 use memgate_workbench::files::judge::{Decided, check};
@@ -168,16 +169,14 @@ fn update(json: &str, old: &str, snapshot: &Snapshot) -> Result<Verdict> {
 fn check_one(json: &str) -> Result<Verdict> {
     let inputs = load(&Plan::of_text(json))?;
     let checked = check(inputs, Occasion::default());
-    let of_form = || checked.decided.iter().flat_map(|decided| &decided.of_form);
-    let decided = checked.decided.iter().flat_map(|decided| &decided.admitted.decision.findings);
-    let findings: Vec<_> = decided.chain(of_form()).collect();
+    let findings: Vec<_> = checked.decided.iter().flat_map(Decided::findings).collect();
     let errors = checked.inputs.errors.iter().map(|error| format!("\n    error {error}"));
     let passed_over =
         counts(&checked.inputs.passed_over).into_iter().map(|what| format!("\n    passed over {what}"));
     let allowed = checked.inputs.errors.is_empty()
         && checked.inputs.passed_over.is_empty()
         && checked.decided.iter().all(Decided::allowed);
-    let denied_by_form = of_form().any(|finding| finding.severity == Severity::Deny);
+    let denied_by_form = findings.iter().any(|it| it.severity == Severity::Deny && *it.code == SCHEMA);
     let object = serde_json::from_str(json).unwrap_or_default();
     Ok(verdict(&object, allowed, &findings, denied_by_form, errors.chain(passed_over).collect()))
 }
