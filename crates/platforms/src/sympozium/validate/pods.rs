@@ -202,5 +202,5 @@ fn is_near_miss(name: &str) -> bool {
 /// The warning that the SkillPack `memory` is missing.
 pub(crate) fn skill_pack_missing(namespace: &str, at: Pointer) -> Finding {
     let message = |[namespace]: [&str; 1]| not_found_message(SKILL_PACK.kind, MEMORY_SKILL, namespace);
-    Finding::warn(&SKILLPACK_MISSING, at, crate::message::fit_names([namespace], message))
+    Finding::warn(&SKILLPACK_MISSING, at, fit_names([namespace], message))
 }
