@@ -72,5 +72,5 @@ async fn results(args: &Args, terminal: Terminal) -> anyhow::Result<Vec<ProbeRes
 
 fn text(results: &[ProbeResult]) -> String {
     let checks = results.iter().filter_map(ProbeResult::check);
-    checks.map(|check| format!("{}: {}\n", check.subject, check.message)).collect()
+    checks.fold(String::new(), |text, check| text + &format!("{}: {}\n", check.subject, check.message))
 }

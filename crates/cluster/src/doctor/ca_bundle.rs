@@ -47,7 +47,9 @@ fn entry_check(subject: &str, entry: &MutatingWebhook, now: Option<i64>) -> Chec
     let count = expiries.len();
     match left {
         ..0 => Check::fail(ID, subject, "every certificate of the caBundle has expired").help(HELP),
-        ..EXPIRY_WARNING_SECONDS => Check::warn(ID, subject, "the caBundle expires within a week").help(HELP),
+        0..EXPIRY_WARNING_SECONDS => {
+            Check::warn(ID, subject, "the caBundle expires within a week").help(HELP)
+        }
         _ => {
             let days = left / (24 * 3600);
             Check::ok(ID, subject, format!("certificates in the caBundle: {count}, good for {days} days"))
