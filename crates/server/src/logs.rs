@@ -110,19 +110,14 @@ pub(super) struct LogRateLimiter {
 
 /// A token bucket, full at first.
 #[derive(Debug, Default)]
-pub(super) struct Bucket {
+struct Bucket {
     /// When it is full again.
     full_at: Option<Instant>,
 }
 
 impl Bucket {
-    /// Whether none of its tokens was taken for long.
-    pub(super) fn is_full(&self, now: Instant) -> bool {
-        self.full_at.is_none_or(|full_at| full_at <= now)
-    }
-
     /// Takes one token; whether there was one.
-    pub(super) fn take(&mut self, rate: LogRate, now: Instant) -> bool {
+    fn take(&mut self, rate: LogRate, now: Instant) -> bool {
         let full_at = self.full_at.map_or(now, |full_at| full_at.max(now)) + rate.refill;
         let has_token = full_at.duration_since(now) <= rate.refill * rate.burst;
         if has_token {

@@ -309,7 +309,7 @@ impl ReviewHandler {
         }
         if !answer.is_ours {
             line!(debug);
-        } else if self.decision_log.take(denial.is_some(), &request.namespace, step.made).is_err() {
+        } else if self.decision_log.take(denial.is_some(), &request.namespace).is_err() {
             self.metrics.admission.not_logged.inc();
         } else if denial.is_none() && decision.unmet.is_some() {
             missing = admission::admitted_without(decision);
