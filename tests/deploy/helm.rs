@@ -109,7 +109,7 @@ const REFUSED: &[&str] = &[
     "certs.mode=magic",
     "serviceLabels.app\\.kubernetes\\.io/name=other",
     "settings.leafValidity=1",
-    "settings.keyAlgorithm=rsa",
+    "settings.keyAlgorithm=p256",
     "settings.families={ark}",
     "certs.tls.key=secret",
     "settings.orloj.sharedSecrets={Shared}",
@@ -461,7 +461,7 @@ fn refuses_one_port_for_two_purposes() {
 fn writes_whole_numbers_from_a_file_of_values() {
     let objects = rendered_with(
         "replicaCount: 1000000\nminReadySeconds: 2000000\nservice: {port: 8443}\n\
-         settings: {maxBodyBytes: 8388608, maxState: 67108864, drain: 4000000, renewFraction: 0.5}\n",
+         settings: {maxBodyBytes: 8388608, maxState: 67108864, drain: 4000000}\n",
     );
     let deployment = &objects["apps/v1 Deployment memgate"]["spec"];
     let pod = &deployment["template"]["spec"];
@@ -470,7 +470,7 @@ fn writes_whole_numbers_from_a_file_of_values() {
     assert_eq!(pod["terminationGracePeriodSeconds"], json!(4_000_020));
     assert_eq!(objects["v1 Service memgate"]["spec"]["ports"][0]["port"], json!(8443));
     let settings =
-        r#"--settings={"drain":4000000,"maxBodyBytes":8388608,"maxState":67108864,"renewFraction":0.5}"#;
+        r#"--settings={"drain":4000000,"maxBodyBytes":8388608,"maxState":67108864}"#;
     let args = pod["containers"][0]["args"].as_array().expect("a list");
     assert!(args.contains(&json!(settings)), "{args:?}");
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PublicKeyData,
+    KeyUsagePurpose, PublicKeyData,
 };
 use ring::digest::{SHA256, digest};
 use rustls::RootCertStore;
@@ -16,7 +16,7 @@ use time::OffsetDateTime;
 use x509_parser::parse_x509_certificate;
 
 use crate::ca_bundle::{CaCert, certificate_pem};
-use crate::{CertPolicy, KeyKind, provider};
+use crate::{CertPolicy, provider};
 
 /// How long before its creation a certificate is valid: clocks differ.
 const CLOCK_SKEW: Duration = Duration::from_hours(1);
@@ -43,7 +43,7 @@ pub(crate) struct Leaf {
 impl Ca {
     /// Generates a CA with a unique name.
     pub(crate) fn generate(now: i64, policy: &CertPolicy) -> Result<Self, rcgen::Error> {
-        let key = policy.key.generate()?;
+        let key = KeyPair::generate()?;
         let hash = digest(&SHA256, &key.subject_public_key_info());
         let short = hash.as_ref().iter().take(4).fold(0_u32, |all, byte| all << 8 | u32::from(*byte));
         let mut params = params(Vec::new(), &format!("memgate CA {short:08x}"), now, policy.ca, i64::MAX)?;
@@ -71,7 +71,7 @@ impl Ca {
 
     /// Signs a serving certificate, which expires with the CA at the latest.
     pub(crate) fn sign(&self, names: &[String], now: i64, policy: &CertPolicy) -> Result<Leaf, rcgen::Error> {
-        let key = policy.key.generate()?;
+        let key = KeyPair::generate()?;
         let mut params = params(names.to_vec(), "memgate", now, policy.leaf, self.cert.not_after)?;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
@@ -112,15 +112,6 @@ impl Leaf {
     }
 }
 
-impl KeyKind {
-    fn generate(self) -> Result<KeyPair, rcgen::Error> {
-        KeyPair::generate_for(match self {
-            Self::P256 => &PKCS_ECDSA_P256_SHA256,
-            Self::P384 => &PKCS_ECDSA_P384_SHA384,
-        })
-    }
-}
-
 /// The parameters of both CAs and leaves; valid for `validity`, but not beyond `latest`.
 fn params(
     names: Vec<String>,
@@ -156,32 +147,28 @@ mod tests {
 
     #[test]
     fn signs_what_callers_trust_for_as_long_as_it_says() {
-        for key in [KeyKind::P256, KeyKind::P384] {
-            let policy = CertPolicy { key, ..CertPolicy::default() };
-            let (ca, other) =
-                (Ca::generate(NOW, &policy).expect("a CA"), Ca::generate(NOW, &policy).expect("a CA"));
-            let leaf = ca.sign(&["memgate.x.svc".to_owned()], NOW, &policy).expect("a leaf");
-            assert!(trusts(&ca, &leaf, "memgate.x.svc", NOW));
-            assert!(trusts(&ca, &leaf, "memgate.x.svc", NOW - 3600));
-            assert!(trusts(&ca, &leaf, "memgate.x.svc", NOW + 7 * 86400 - 1));
-            assert!(!trusts(&ca, &leaf, "memgate.x.svc", NOW + 7 * 86400 + 1));
-            assert!(!trusts(&ca, &leaf, "memgate.y.svc", NOW));
-            assert!(!trusts(&other, &leaf, "memgate.x.svc", NOW));
-        }
+        let policy = CertPolicy::default();
+        let (ca, other) =
+            (Ca::generate(NOW, &policy).expect("a CA"), Ca::generate(NOW, &policy).expect("a CA"));
+        let leaf = ca.sign(&["memgate.x.svc".to_owned()], NOW, &policy).expect("a leaf");
+        assert!(trusts(&ca, &leaf, "memgate.x.svc", NOW));
+        assert!(trusts(&ca, &leaf, "memgate.x.svc", NOW - 3600));
+        assert!(trusts(&ca, &leaf, "memgate.x.svc", NOW + 7 * 86400 - 1));
+        assert!(!trusts(&ca, &leaf, "memgate.x.svc", NOW + 7 * 86400 + 1));
+        assert!(!trusts(&ca, &leaf, "memgate.y.svc", NOW));
+        assert!(!trusts(&other, &leaf, "memgate.x.svc", NOW));
     }
 
     #[test]
     fn a_ca_that_was_read_signs_as_before() {
-        for key in [KeyKind::P256, KeyKind::P384] {
-            let policy = CertPolicy { key, ..CertPolicy::default() };
-            let made = Ca::generate(NOW, &policy).expect("a CA");
-            let read = Ca::parse(made.certificate_pem().as_bytes(), made.key_pem.as_bytes()).expect("a CA");
-            assert_eq!(read.cert, made.cert);
-            let leaf = read.sign(&["a.b".to_owned()], NOW, &policy).expect("a leaf");
-            assert!(trusts(&made, &leaf, "a.b", NOW));
-            let again = Leaf::parse(leaf.cert_pem.as_bytes(), leaf.key_pem.as_bytes());
-            assert!(again == Some(leaf));
-        }
+        let policy = CertPolicy::default();
+        let made = Ca::generate(NOW, &policy).expect("a CA");
+        let read = Ca::parse(made.certificate_pem().as_bytes(), made.key_pem.as_bytes()).expect("a CA");
+        assert_eq!(read.cert, made.cert);
+        let leaf = read.sign(&["a.b".to_owned()], NOW, &policy).expect("a leaf");
+        assert!(trusts(&made, &leaf, "a.b", NOW));
+        let again = Leaf::parse(leaf.cert_pem.as_bytes(), leaf.key_pem.as_bytes());
+        assert!(again == Some(leaf));
     }
 
     #[test]

@@ -43,11 +43,11 @@ pub struct Builtin {
     pub configuration: String,
     /// The DNS names and IP addresses in the certificate.
     pub names: Vec<String>,
-    /// How long certificates are valid, and what keys they have.
+    /// How long certificates are valid.
     pub policy: CertPolicy,
 }
 
-/// How long certificates are valid, and what keys they have.
+/// How long certificates are valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertPolicy {
     /// How long a CA is valid.
@@ -56,28 +56,12 @@ pub struct CertPolicy {
     pub leaf: Duration,
     /// After which part of its life a certificate is replaced, in percent.
     pub renew_percent: u8,
-    /// The kind of all keys.
-    pub key: KeyKind,
 }
 
 impl Default for CertPolicy {
     fn default() -> Self {
-        Self {
-            ca: Duration::from_hours(365 * 24),
-            leaf: Duration::from_hours(7 * 24),
-            renew_percent: 66,
-            key: KeyKind::P256,
-        }
+        Self { ca: Duration::from_hours(365 * 24), leaf: Duration::from_hours(7 * 24), renew_percent: 66 }
     }
-}
-
-/// A kind of key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyKind {
-    /// ECDSA over P-256: its handshakes are the cheapest.
-    P256,
-    /// ECDSA over P-384.
-    P384,
 }
 
 /// The cryptography of TLS: ring; with the feature `fips` the FIPS module of AWS-LC, restricted to

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::cli::duration;
 use crate::cli::server_keys::ServerKeys;
 use memgate_certs::tls::{CertSource, ClientAuth};
-use memgate_certs::{Builtin, CertPolicy, KeyKind};
+use memgate_certs::{Builtin, CertPolicy};
 use memgate_cluster::client::own_namespace;
 use memgate_primitives::review_path::service_names;
 
@@ -135,31 +135,9 @@ pub(super) fn policy(keys: &ServerKeys) -> anyhow::Result<CertPolicy> {
     let mut policy = CertPolicy::default();
     keys.set("caValidity", duration::parse_validity, &mut policy.ca)?;
     keys.set("leafValidity", duration::parse_validity, &mut policy.leaf)?;
-    keys.set("renewFraction", parse_percent, &mut policy.renew_percent)?;
-    keys.set("keyAlgorithm", parse_key, &mut policy.key)?;
     let message = "no certificate outlives its CA; give a longer caValidity".to_owned();
     keys.ensure(policy.leaf <= policy.ca, "leafValidity", &message)?;
     Ok(policy)
-}
-
-fn parse_key(text: &str) -> Result<KeyKind, String> {
-    match text {
-        "p256" => Ok(KeyKind::P256),
-        "p384" => Ok(KeyKind::P384),
-        _ => Err("give p256 or p384".to_owned()),
-    }
-}
-
-/// A fraction such as 0.66 in hundredths.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the number is between 20 and 90"
-)]
-fn parse_percent(text: &str) -> Result<u8, String> {
-    let fraction = text.parse::<f64>().ok().filter(|fraction| (0.2..=0.9).contains(fraction));
-    let fraction = fraction.ok_or("give a number between 0.2 and 0.9")?;
-    Ok((fraction * 100.0).round() as u8)
 }
 
 #[cfg(test)]
@@ -174,10 +152,9 @@ mod tests {
     #[test]
     fn has_the_defaults_of_the_server_and_sets_every_option() {
         assert_eq!(policy(&keys("")).expect("good"), CertPolicy::default());
-        let file = "{caValidity: 2h, leafValidity: 1h, renewFraction: 0.5, keyAlgorithm: p384}";
         let (ca, leaf) = (Duration::from_hours(2), Duration::from_hours(1));
-        let wanted = CertPolicy { ca, leaf, renew_percent: 50, key: KeyKind::P384 };
-        assert_eq!(policy(&keys(file)).expect("good"), wanted);
+        let wanted = CertPolicy { ca, leaf, ..CertPolicy::default() };
+        assert_eq!(policy(&keys("{caValidity: 2h, leafValidity: 1h}")).expect("good"), wanted);
     }
 
     #[test]
@@ -190,16 +167,6 @@ mod tests {
             let args = CertArgs::from_arg_matches(&args).expect("good");
             let error = args.source(&keys("{caValidity: nonsense}"), false).expect_err("wrong").to_string();
             assert!(error.contains("caValidity"), "{error}");
-        }
-    }
-
-    #[test]
-    fn reads_fractions() {
-        assert_eq!(parse_percent("0.66"), Ok(66));
-        assert_eq!(parse_percent("0.2"), Ok(20));
-        assert_eq!(parse_percent(".9"), Ok(90));
-        for text in ["", "0", "0.1", "0.95", "1", "-0.5", "NaN", "x"] {
-            assert!(parse_percent(text).is_err(), "{text}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
-use memgate_certs::{CertPolicy, KeyKind};
+use memgate_certs::CertPolicy;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, date_time_ymd};
 use serde_json::{Value, json};
 use std::{
@@ -255,7 +255,7 @@ fn foreign_lease(fixture: &Fixture) -> Result<()> {
     let mut memgate = installation.serve().live()?;
     installation.register(&memgate.endpoint())?;
     wait::until("the log to tell", || {
-        Ok(memgate.log().contains("the holder of the Lease memgate-ca has not made a CA").then_some(()))
+        Ok(memgate.log().contains("the holder of the Lease memgate-ca does not write them").then_some(()))
     })?;
     let (status, text) = memgate.probe("/readyz").context("it answers")?;
     ensure!(status == 503 && text.contains("there is no certificate yet"), "{text}");
@@ -263,7 +263,7 @@ fn foreign_lease(fixture: &Fixture) -> Result<()> {
     installation.cluster.kubectl(&["delete", "lease", SECRET, "-n", &installation.home])?.ok()?;
     memgate.wait_until_ready()?;
     installation.wait_until_asked()?;
-    ensure!(memgate.log().matches("has not made a CA").count() == 1, "{}", memgate.log());
+    ensure!(memgate.log().matches("does not write them").count() == 1, "{}", memgate.log());
     Ok(())
 }
 
@@ -316,12 +316,7 @@ fn without_rights(fixture: &Fixture) -> Result<()> {
 
 /// Two CAs and several leaves later no caller has noticed.
 fn rotations(fixture: &Fixture) -> Result<()> {
-    let policy = CertPolicy {
-        ca: Duration::from_secs(30),
-        leaf: Duration::from_secs(12),
-        renew_percent: 50,
-        key: KeyKind::P256,
-    };
+    let policy = CertPolicy { ca: Duration::from_secs(30), leaf: Duration::from_secs(12), renew_percent: 50 };
     let plan = Plan {
         policy,
         replicas: 2,
@@ -338,12 +333,7 @@ fn rotations(fixture: &Fixture) -> Result<()> {
 
 /// 1,000 leaves and 50 CAs at 500 reviews a second, in about ten minutes.
 fn soak_rotations(fixture: &Fixture) -> Result<()> {
-    let policy = CertPolicy {
-        ca: Duration::from_secs(90),
-        leaf: Duration::from_secs(12),
-        renew_percent: 20,
-        key: KeyKind::P256,
-    };
+    let policy = CertPolicy { ca: Duration::from_secs(90), leaf: Duration::from_secs(12), renew_percent: 20 };
     let time_limit = wipes::seconds("MEMGATE_SOAK_SECONDS", 900);
     let plan = Plan {
         policy,
