@@ -46,8 +46,8 @@ use memgate_primitives::review_path::{Phase, config_name};
 /// again must not keep this loop busy.
 const MIN_ROUND_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long after it is due a certificate may stay before a replica that does not write says so, in seconds.
-const OVERDUE: i64 = 3600;
+/// How long the Secret may lack current certificates before a replica that does not write says so.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The field manager of writes of the Secret.
 const FIELD_MANAGER: &str = "memgate-ca";
@@ -71,6 +71,8 @@ pub struct CertManager {
     presented: Option<(Leaf, CaCert)>,
     /// Since when all entries have trusted the next CA.
     next_trusted: Option<Instant>,
+    /// When this replica last wrote the Secret, or found current certificates in it.
+    current: Instant,
     /// Whether this replica has ever seen all entries trust what it presents.
     trusted: bool,
     failures: FailureLog,
@@ -111,6 +113,7 @@ impl CertManager {
             known: None,
             presented: None,
             next_trusted: None,
+            current: Instant::now(),
             trusted: false,
             failures: FailureLog::default(),
         }
@@ -185,6 +188,7 @@ impl CertManager {
             }
             self.next_trusted = None;
         }
+        self.current = Instant::now();
         self.known = Some(set);
     }
 
@@ -220,21 +224,16 @@ impl CertManager {
         let now = self.clock.unix_now();
         let data = secret.and_then(|secret| secret.data);
         let set = data.and_then(|data| CertSet::read(&data, now));
-        let holder = format!("the holder of the Lease {} ", self.builtin.secret);
-        let used = match &set {
-            None => Err(holder + "has not made a CA that can be used"),
-            Some(set) if self.overdue(set, now) => Err(holder + "has not renewed what was due an hour ago"),
-            Some(_) => Ok(()),
+        if set.as_ref().is_some_and(|set| !set.is_due(now, &self.builtin.policy)) {
+            self.current = Instant::now();
+        }
+        let found = if self.current.elapsed() < PATIENCE {
+            Ok(())
+        } else {
+            Err(format!("the holder of the Lease {} does not write them", self.builtin.secret))
         };
-        self.failures.log("find current certificates in the CA Secret", used);
+        self.failures.log("find current certificates in the CA Secret", found);
         self.known = set.or_else(|| self.known.take());
-    }
-
-    fn overdue(&self, CertSet { ca, leaf, .. }: &CertSet, now: i64) -> bool {
-        let leaf = leaf.as_ref().map(|leaf| (leaf.not_before, leaf.not_after));
-        let dates = leaf.into_iter().chain([(ca.cert.not_before, ca.cert.not_after)]);
-        let mut due = dates.map(|(from, to)| due_at(from, to, &self.builtin.policy));
-        due.any(|due| now > due.saturating_add(OVERDUE))
     }
 
     /// Presents the certificate of the Secret, if callers trust it; the first one, or one in place of an expired one, also
@@ -245,7 +244,9 @@ impl CertManager {
         let current = self.presented.as_ref().map(|(current, _)| current);
         let is_needed = current.is_none_or(|current| now >= current.not_after);
         let is_trusted = is_needed || all_trust(&self.observed.borrow(), &ca.cert);
-        if current == Some(leaf) || !is_trusted || !ca.is_issuer(leaf, &self.builtin.names, now) {
+        // During an update the writer may know fewer names than this replica: that of the Service is enough.
+        let name = self.builtin.names.get(..1).unwrap_or_default();
+        if current == Some(leaf) || !is_trusted || !ca.is_issuer(leaf, name, now) {
             return;
         }
         let pair = CertKeyPair::from_pem(leaf.cert_pem.as_bytes(), leaf.key_pem.as_bytes());

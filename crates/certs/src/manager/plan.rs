@@ -174,6 +174,13 @@ impl CertSet {
         }
     }
 
+    /// Whether its CA or certificate has reached the age at which the writer replaces it.
+    pub(super) fn is_due(&self, now: i64, policy: &CertPolicy) -> bool {
+        let ca = (self.ca.cert.not_before, self.ca.cert.not_after);
+        let leaf = self.leaf.as_ref().map(|leaf| (leaf.not_before, leaf.not_after));
+        leaf.into_iter().chain([ca]).any(|(not_before, not_after)| is_due(not_before, not_after, now, policy))
+    }
+
     /// Writes the set into the data of a Secret; other keys stay.
     pub(super) fn write(&self, data: &mut Data) {
         let ca = |ca: &Ca| [ca.certificate_pem(), ca.key_pem.clone()];
