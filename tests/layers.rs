@@ -67,7 +67,7 @@ const CRATE_LAYERS: [(&str, &[&str]); 13] = [
     ("certs", &["primitives"]),
     ("server", &["primitives", "schema", "model", "manifest", "policy", "platforms", "core", "certs"]),
     ("workbench", &["primitives", "schema", "model", "manifest", "policy", "platforms", "core"]),
-    ("cluster", &["primitives", "model", "platforms", "core", "install", "certs"]),
+    ("cluster", &["primitives", "model", "policy", "platforms", "core", "install", "certs"]),
     ("editor", &["primitives", "model", "manifest", "platforms", "core", "workbench"]),
 ];
 

@@ -1,11 +1,15 @@
 //! `memgate audit`: judges stored objects by policies.
 
 use crate::cli::check::{FailOnArgs, finish};
-use crate::cli::cluster::ClusterArgs;
+use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::input::{InputArgs, load_policies};
 use crate::cli::output::{OutputArg, OverviewArgs, check_places, is_page, or_reported};
+use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
 use crate::cli::{ExitStatus, live};
+use memgate_cluster::audit::{AuditPlan, audit};
+use memgate_cluster::client::{KubeContext, own_namespace};
+use memgate_cluster::installation::apiserver_version;
 use memgate_model::request::Point;
 use memgate_workbench::build::plan::Plan;
 use memgate_workbench::files::outcome::with_page;
@@ -49,6 +53,34 @@ pub struct Args {
 
     #[command(flatten)]
     cluster: ClusterArgs,
+
+    #[command(flatten)]
+    write: WriteArgs,
+}
+
+/// What is written into the cluster.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Cluster")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+struct WriteArgs {
+    /// Read the cluster of this pod, as its service account
+    #[arg(long, requires = "write", conflicts_with_all = ["kubeconfig", "context"], hide_short_help = true)]
+    in_cluster: bool,
+
+    /// Write reports and the status of policies into the cluster, in place of printing
+    ///
+    /// Running agent pods without their memory are named too. Only what differs is written. Exit codes: 0 written, 2 not
+    /// all of it. The CronJob of an installation runs this.
+    #[arg(long, conflicts_with_all = ["paths", "with", "namespace", "policy", "point", "at", "output"], hide_short_help = true)]
+    write: bool,
+
+    /// Read the workloads of ark's memory service, by which policies judge whether memory is durable
+    #[arg(long, requires = "write", hide_short_help = true)]
+    ark_brokers: bool,
+
+    /// Do not write Events about pods without their memory
+    #[arg(long, requires = "write", hide_short_help = true)]
+    no_events: bool,
 }
 
 /// Runs the command.
@@ -60,6 +92,9 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     check_places(&args.output, terminal)?;
     let shown = args.overview.shown();
     let project = or_reported(args.input.project(terminal), &args.output, terminal)?;
+    if args.write.write {
+        return write(args, &project, terminal);
+    }
     let fail_on = args.fail_on.or(&project);
     let Some(given) = load_policies(&args.input.policies.policy, args.input.settings(&project)?, terminal)?
     else {
@@ -73,4 +108,30 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let checked = audited(&run, &given)?;
     let report = with_page(overview(&checked, shown), "audit", &checked);
     finish(&checked, &report, &args.output, fail_on, terminal)
+}
+
+/// Audits a cluster, and writes what was found into it.
+fn write(args: &Args, project: &Project, terminal: Terminal) -> anyhow::Result<ExitStatus> {
+    let WriteArgs { in_cluster, ark_brokers, no_events, .. } = args.write;
+    anyhow::ensure!(
+        in_cluster || args.cluster.is_named(),
+        "--write needs a cluster: --in-cluster in a pod, else --kubeconfig or --context"
+    );
+    let mut settings = args.input.settings(project)?;
+    let installation = own_namespace();
+    settings.policies.own_namespace.clone_from(&installation);
+    settings.platforms.watches_workloads = ark_brokers;
+    let audited = block_on(async {
+        let client =
+            if in_cluster { KubeContext::client_of_pod().await? } else { args.cluster.client().await? };
+        settings.platforms.apiserver = apiserver_version(&client).await;
+        Ok(audit(client, &AuditPlan { settings, installation, events: !no_events }).await)
+    })?;
+    for sentence in &audited.said {
+        terminal.note(sentence);
+    }
+    for fault in &audited.faults {
+        terminal.note(&format!("error: {fault}"));
+    }
+    Ok(if audited.faults.is_empty() { ExitStatus::Clean } else { ExitStatus::Failed })
 }

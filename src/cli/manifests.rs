@@ -56,7 +56,7 @@ pub struct Args {
     /// NetworkPolicy for its traffic. host-network: the network of the machine. monitoring: metrics and alerts for the
     /// Prometheus operator, and a dashboard for Grafana. policy-strict: in namespaces with memgate.dev/policy=strict pods
     /// and resources of agents are refused while memgate does not answer. ark-brokers: policies know the workloads of
-    /// ark's memory service. scan: running pods without their memory are counted. cert-manager: it makes and renews the
+    /// ark's memory service. cert-manager: it makes and renews the
     /// certificate, and writes caBundle. csi-driver: the CSI driver of cert-manager mounts it. cert-files: it is in the
     /// Secret memgate-tls, which you write. gitops: Argo CD and Flux leave caBundle alone.
     #[arg(long = "component", value_name = "NAME", value_parser = choice(Component::ALL))]
@@ -68,6 +68,13 @@ pub struct Args {
     /// opted out of injection.
     #[arg(long)]
     no_policies: bool,
+
+    /// Do not audit what is stored
+    ///
+    /// Without this flag a CronJob judges stored objects and running agent pods, and writes reports and the status of
+    /// policies.
+    #[arg(long)]
+    no_audit: bool,
 
     /// Do not write Events
     ///
@@ -132,6 +139,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         settings: passed_on(&keys),
         families: settings.families,
         policies: !args.no_policies,
+        audit: !args.no_audit,
         events: !args.no_events,
         components,
         webhook_port: args.webhook_port,

@@ -1,6 +1,5 @@
 //! `memgate serve`: the webhook.
 
-mod audit;
 mod certs;
 
 use std::io;
@@ -15,7 +14,6 @@ use crate::cli::ExitStatus;
 use crate::cli::input::load_whole;
 use crate::cli::limits::{LimitArgs, set_limits};
 use crate::cli::policies::ClusterPolicyArgs;
-use crate::cli::serve::audit::AuditArgs;
 use crate::cli::serve::certs::CertArgs;
 use crate::cli::server_keys::ServerKeys;
 use crate::cli::settings::SettingsArgs;
@@ -90,9 +88,6 @@ pub struct Args {
     /// Do not write Events on agents whose pods start without their memory
     #[arg(long, conflicts_with = "state", help_heading = "State")]
     no_events: bool,
-
-    #[command(flatten)]
-    audit: AuditArgs,
 
     #[command(flatten)]
     limits: LimitArgs,
@@ -170,8 +165,7 @@ fn options(args: &Args, keys: &ServerKeys) -> anyhow::Result<Options> {
     let source = args.certs.source(keys, !args.state.is_empty())?;
     let (listen, health) = (args.listen, args.health);
     let (events, policies) = (!args.no_events, !args.no_policies);
-    let audit = args.audit.options(keys, args.certs.namespace())?;
-    let mut options = Options { listen, health, events, policies, audit, ..Options::new(source) };
+    let mut options = Options { listen, health, events, policies, ..Options::new(source) };
     options.client_auth = args.certs.client_auth();
     if !args.state.is_empty() {
         options.timers.drain_grace = FIXED_STATE_DRAIN_GRACE;

@@ -65,8 +65,7 @@ impl Installed {
         let kubeconfig = install_account(cluster)?;
         let settings = json!({"orloj": {"jobNamespaces": ["orloj", JOBS], "sharedSecrets": ["shared-*"]}});
         let serve = Serve::new(MEMGATE).arg("--settings").arg(&settings.to_string());
-        // Trials of audits have clusters of their own.
-        let serve = serve.arg("--audit-interval").arg("0").arg("--ark-brokers");
+        let serve = serve.arg("--ark-brokers");
         let webhook = serve.kubeconfig(&kubeconfig).ready()?;
         let exempt = exempt_client(cluster)?;
         let installed = Self { webhook, kubeconfig, exempt };

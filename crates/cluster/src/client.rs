@@ -47,6 +47,17 @@ pub struct KubeContext {
 }
 
 impl KubeContext {
+    /// A client of the cluster of this pod, as its service account.
+    ///
+    /// # Errors
+    /// When this is not a pod.
+    #[expect(clippy::unused_async, reason = "the client starts a task, which needs a runtime")]
+    pub async fn client_of_pod() -> Result<kube::Client, Error> {
+        let no_pod = || Error::NoCluster("--in-cluster was given".to_owned());
+        let access = Access::of_pod().ok_or_else(no_pod)?;
+        access.client().map_err(Error::Client)
+    }
+
     /// A client of the cluster; nothing is called yet.
     ///
     /// # Errors

@@ -14,6 +14,7 @@
 
 pub mod agents;
 pub mod check;
+pub mod audit;
 pub mod client;
 pub mod cluster_state;
 pub mod doctor;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::cluster_state::{Fetched, ServedResources};
 use crate::installation::served_resources;
-use crate::reader::{ClusterReader, path, truncated, with_kind};
+use crate::reader::{ClusterReader, path, resource, truncated, with_kind};
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, kept};
 use memgate_model::kind::{Kind, NAMESPACE, SECRET};
 
@@ -119,9 +119,4 @@ async fn list(
     let whole =
         |is_whole| if is_whole { Fetched::Found(()) } else { Fetched::Unknown(truncated(kind.plural)) };
     read.and_then(whole)
-}
-
-/// The plural name with its group: several platforms have agents.
-fn resource(kind: &Kind) -> String {
-    if kind.group.is_empty() { kind.plural.to_owned() } else { format!("{}.{}", kind.plural, kind.group) }
 }

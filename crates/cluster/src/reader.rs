@@ -105,6 +105,16 @@ impl ClusterReader {
         object.map(|object| with_kind(kind, object))
     }
 
+    /// The JSON text of an object of a kind.
+    pub(super) async fn get_text(&self, kind: &Kind, namespace: &str, name: &str) -> Fetched<String> {
+        let get = async {
+            let request = Request::new(path(&kind.api_version(), namespace, kind.plural));
+            let request = request.get(name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
+            self.client.request_text(request).await
+        };
+        fetch("get", &resource(kind), get).await
+    }
+
     /// Reads a list page by page, until `take` returns false. Returns whether the list was read to its end.
     pub(super) async fn pages<K: Clone + DeserializeOwned>(
         &self,
@@ -116,23 +126,47 @@ impl ClusterReader {
         let page = u32::try_from(self.max_objects).map_or(PAGE_OBJECTS, |most| most.min(PAGE_OBJECTS));
         let mut params = params.limit(page);
         loop {
-            let list = async {
-                let request = Request::new(path).list(&params).map_err(kube::Error::BuildRequest)?;
-                self.client.request::<ObjectList<K>>(request).await
-            };
-            let page = match fetch("list", resource, list).await {
+            let page = match self.page(resource, path, &mut params).await {
                 Fetched::Found(page) => page,
                 Fetched::Absent => return Fetched::Absent,
                 Fetched::Unknown(why) => return Fetched::Unknown(why),
             };
-            let next = page.metadata.continue_.filter(|token| !token.is_empty());
-            let wants_more = take(page.items);
-            match next {
-                None => return Fetched::Found(true),
-                Some(_) if !wants_more => return Fetched::Found(false),
-                Some(token) => params = params.continue_token(&token),
+            let (wants_more, is_last) = (take(page), params.continue_token.is_none());
+            if is_last || !wants_more {
+                return Fetched::Found(is_last);
             }
         }
+    }
+
+    /// One page of a list. The token of the next one is put into `params`.
+    pub(super) async fn page<K: Clone + DeserializeOwned>(
+        &self,
+        resource: &str,
+        path: &str,
+        params: &mut ListParams,
+    ) -> Fetched<Vec<K>> {
+        let list = async |params: &ListParams| {
+            let request = Request::new(path).list(params).map_err(kube::Error::BuildRequest)?;
+            self.client.request::<ObjectList<K>>(request).await
+        };
+        let page = async {
+            match list(params).await {
+                // The list took too long. With this answer comes a token that goes on at the same place.
+                Err(kube::Error::Api(status)) if status.code == 410 && params.continue_token.is_some() => {
+                    params.continue_token = status.metadata.as_ref().and_then(|it| it.continue_.clone());
+                    if params.continue_token.is_some() {
+                        list(params).await
+                    } else {
+                        Err(kube::Error::Api(status))
+                    }
+                }
+                answer => answer,
+            }
+        };
+        fetch("list", resource, page).await.map(|page| {
+            params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+            page.items
+        })
     }
 }
 
@@ -148,4 +182,9 @@ pub(super) fn with_kind(kind: &Kind, mut object: Value) -> Value {
         fields.insert("kind".to_owned(), kind.kind.into());
     }
     object
+}
+
+/// The plural name with its group: several platforms have agents.
+pub(super) fn resource(kind: &Kind) -> String {
+    if kind.group.is_empty() { kind.plural.to_owned() } else { format!("{}.{}", kind.plural, kind.group) }
 }

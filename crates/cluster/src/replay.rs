@@ -153,7 +153,7 @@ impl AgentPod {
     }
 
     /// Whether it has ended or is being deleted.
-    fn ends(&self) -> bool {
+    pub(super) fn ends(&self) -> bool {
         matches!(self.text("/status/phase"), "Succeeded" | "Failed")
             || self.json.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
     }

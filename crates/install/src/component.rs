@@ -18,8 +18,6 @@ pub enum Component {
     PolicyStrict,
     /// The workloads of ark's memory service are known, by which policies judge whether memory is durable.
     ArkBrokers,
-    /// Running pods of agents that lack their memory are counted.
-    Scan,
     /// The certificate and the trust in it come from cert-manager.
     CertManager,
     /// The certificate comes from the CSI driver of cert-manager.
@@ -32,7 +30,7 @@ pub enum Component {
 
 impl Component {
     /// Every component with its name in flags.
-    pub const ALL: [(&'static str, Self); 12] = [
+    pub const ALL: [(&'static str, Self); 11] = [
         ("ha", Self::Ha),
         ("mtls", Self::Mtls),
         ("network-policy", Self::NetworkPolicy),
@@ -40,7 +38,6 @@ impl Component {
         ("monitoring", Self::Monitoring),
         ("policy-strict", Self::PolicyStrict),
         ("ark-brokers", Self::ArkBrokers),
-        ("scan", Self::Scan),
         ("cert-manager", Self::CertManager),
         ("csi-driver", Self::CsiDriver),
         ("cert-files", Self::CertFiles),

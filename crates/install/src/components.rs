@@ -1,5 +1,6 @@
 //! The change that each component makes to the base. Those with objects of their own have a module.
 
+pub(super) mod audit;
 mod certs;
 pub(super) mod monitoring;
 pub(super) mod policies;
@@ -9,7 +10,6 @@ use serde_json::{Value, json};
 use crate::component::Component;
 use crate::install_plan::InstallPlan;
 use crate::objects::Objects;
-use crate::rbac;
 use crate::workload::{HEALTH, HOST_HEALTH_PORT, POD, PORTS, SPREAD, WEBHOOK, WORKLOAD, ZONE_LABEL};
 
 /// On a machine's own network 10250 belongs to the kubelet.
@@ -32,8 +32,6 @@ pub(super) fn apply(objects: &mut Objects, plan: &InstallPlan, component: Compon
         Component::Monitoring => monitoring::fill(objects, plan),
         Component::PolicyStrict => policies::strict(objects, plan),
         Component::ArkBrokers => policies::workloads(objects, plan),
-        // The audit looks whether it may read pods.
-        Component::Scan => objects.cluster_role.rules.get_or_insert_default().push(rbac::pods()),
         Component::CertManager => certs::cert_manager(objects, plan),
         Component::CsiDriver => certs::csi_driver(objects, plan),
         Component::CertFiles => certs::files(objects),

@@ -49,6 +49,9 @@ pub fn objects(plan: &InstallPlan) -> Objects {
     if let Some(port) = plan.webhook_port {
         components::set_port(&mut objects, WEBHOOK, port.into());
     }
+    if plan.policies && plan.audit {
+        components::audit::complete(&mut objects, plan);
+    }
     // Also where memgate writes nothing into the configurations: the Deployment shows their name.
     let name = (plan.name != NAME).then(|| format!("--webhook-configuration={}", plan.name));
     objects.arguments.extend(name);

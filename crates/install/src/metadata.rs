@@ -24,8 +24,6 @@ pub(super) const CONFIGURATIONS: [&str; 2] =
 /// What stands for the name of cluster-wide objects in the folder `objects`. There [`DEFAULT_NAMESPACE`] stands for the
 /// namespace.
 pub const INSTALLATION: &str = "INSTALLATION";
-/// The Lease by which one replica at a time audits what is stored, in memgate's own namespace.
-pub const AUDIT_LEASE: &str = "memgate-audit";
 
 /// The default name of the cluster-wide objects of an installation. It contains the namespace, so that no two namespaces
 /// share one.

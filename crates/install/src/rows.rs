@@ -25,6 +25,8 @@ pub enum Need {
     OwnCertificates,
     /// Those in which policies are in force.
     Policies,
+    /// Those in which what is stored is audited.
+    Audit,
     /// Those with one of these components.
     Components(&'static [Component]),
 }
@@ -34,11 +36,11 @@ const fn row(part: InstallPart, need: Need, text: &'static str) -> Row {
 }
 
 /// All rows, in the order in which they are applied within a part.
-pub static ROWS: [Row; 17] = [
+pub static ROWS: [Row; 18] = [
     row(Namespace, Need::Always, include_str!("../objects/namespace.yaml")),
     row(Rbac, Need::Always, include_str!("../objects/account.yaml")),
     row(Rbac, Need::OwnCertificates, include_str!("../objects/rbac.yaml")),
-    row(Rbac, Need::Policies, include_str!("../objects/audit.yaml")),
+    row(Rbac, Need::Audit, include_str!("../objects/audit-account.yaml")),
     row(Rbac, Need::Policies, include_str!("../objects/roles.yaml")),
     // Only certificates of its own are written into the configurations.
     row(Policies, Need::OwnCertificates, include_str!("../objects/self-guard.yaml")),
@@ -46,6 +48,7 @@ pub static ROWS: [Row; 17] = [
     row(Workload, Need::Always, include_str!("../objects/resource-quota.yaml")),
     row(Workload, Need::Always, include_str!("../objects/deployment.yaml")),
     row(Workload, Need::Always, include_str!("../objects/disruption-budget.yaml")),
+    row(Workload, Need::Audit, include_str!("../objects/audit.yaml")),
     row(Workload, Need::Components(&[NetworkPolicy]), include_str!("../objects/network-policy.yaml")),
     row(Workload, Need::Components(&[CertManager, CsiDriver]), include_str!("../objects/authority.yaml")),
     row(Workload, Need::Components(&[CertManager]), include_str!("../objects/certificate.yaml")),
@@ -62,6 +65,7 @@ impl Need {
             Self::Always => true,
             Self::OwnCertificates => plan.has_own_certificates(),
             Self::Policies => plan.policies,
+            Self::Audit => plan.policies && plan.audit,
             Self::Components(components) => components.iter().any(|it| plan.components.contains(it)),
         }
     }

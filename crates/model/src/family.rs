@@ -361,12 +361,6 @@ impl Family {
         viewed.into_iter().filter(|kind| !self.views.transient.contains(kind))
     }
 
-    /// Whether the state holds all fields that an audit reads of this kind. Of other kinds it holds fewer fields, or
-    /// no objects.
-    pub fn holds_whole(&self, kind: &'static Kind) -> bool {
-        self.kinds.watched.iter().any(|watched| std::ptr::eq(*watched, kind))
-    }
-
     /// The other kinds of the platform's groups, each with its group.
     pub fn other_kinds(&self) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
         let groups = self.kinds.others.lines().filter_map(|line| line.split_once(": "));

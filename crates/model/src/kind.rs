@@ -127,7 +127,7 @@ pub static SERVICE: Kind = Kind::new(CORE, "Service", "services", SERVICE_SCHEMA
 /// core/v1 Namespace: read for its labels, from manifests.
 pub static NAMESPACE: Kind = Kind::new(CORE, "Namespace", "namespaces", NAMESPACE_SCHEMA).of_cluster();
 
-/// The policy of an organisation on memory; the whole spec is kept, to be compiled.
+/// The policy of an organisation on memory; the whole spec is kept, to be compiled, and the status, for metrics.
 pub static MEMORY_POLICY: Kind =
     Kind::new((POLICY_GROUP, "v1alpha1"), "MemoryPolicy", "memorypolicies", POLICY_SCHEMA).of_cluster();
 
@@ -155,8 +155,11 @@ const SERVICE_SCHEMA: Schema = schema! { open {
 
 const NAMESPACE_SCHEMA: Schema = schema! { open { "metadata": METADATA_WITH_ANNOTATIONS, } };
 
-const POLICY_SCHEMA: Schema =
-    schema! { open { "metadata": METADATA, (Field::new("spec", Schema::Whole(&[]))), } };
+const POLICY_SCHEMA: Schema = schema! { open {
+    "metadata": METADATA,
+    (Field::new("spec", Schema::Whole(&[]))),
+    (Field::new("status", Schema::Whole(&[]))),
+} };
 
 /// The group of policies and exemptions.
 pub const POLICY_GROUP: &str = "policy.memgate.dev";

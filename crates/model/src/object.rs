@@ -421,11 +421,6 @@ impl KindState {
         self.objects.all()
     }
 
-    /// The objects after this namespace and name, in this order; all objects for `None`.
-    pub fn objects_behind(&self, place: Option<(&str, &str)>) -> impl Iterator<Item = &Object> + use<'_> {
-        self.objects.behind(place)
-    }
-
     /// How many objects there are.
     pub fn len(&self) -> usize {
         self.objects.len()

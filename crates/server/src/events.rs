@@ -241,7 +241,7 @@ fn note(pod_event: &PodEvent) -> String {
 }
 
 /// The beginning of a text, at most so many bytes long.
-pub(super) fn truncate(text: &str, bytes: usize) -> &str {
+fn truncate(text: &str, bytes: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes)).unwrap_or(text)
 }
 

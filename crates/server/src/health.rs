@@ -169,7 +169,8 @@ impl Health {
             self.metrics.certs.set_validity(CertKind::ClientCa, validity);
         }
         let handler = &self.app.handler;
-        self.metrics.policies.set(&handler.store.snapshot().policies, handler.clock.timestamp());
+        let (policies, now) = (&handler.store.snapshot().policies, handler.clock.timestamp());
+        self.metrics.policies.set(policies, &handler.store.found(), now);
         let (bytes, not_held) = handler.store.holdings();
         self.metrics.store_bytes.set(number(bytes));
         for (family, objects, age) in handler.store.stats() {

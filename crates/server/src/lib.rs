@@ -13,7 +13,7 @@
 //!
 //! Nothing here knows a single family; [`memgate_core::decide`] decides. The server reads no Secret except that of its own CA.
 //! It sends requests to the apiserver only. It writes the
-//! Secret of its CA, `caBundle` in its own webhook configurations, Events, and the results of audits.
+//! Secret of its CA, `caBundle` in its own webhook configurations, and Events.
 //!
 //! # Modules
 //!
@@ -36,9 +36,8 @@
 //! | `listener` | accepts connections | `connection`, `connection_limiter`, `logs`, `metrics` |
 //! | `aggregation` | reports which platforms have their own API server | |
 //! | `events` | writes Kubernetes Events | `logs`, `metrics` |
-//! | `store` | watches, and the state that they make; which objects are missing | `logs`, `options` |
+//! | `store` | watches, and the state that they make; which objects are missing | `logs`, `metrics`, `options` |
 //! | `lookup` | gets single objects; since when all lookups fail | `logs`, `metrics`, `store` |
-//! | `audit` | judges stored objects, writes reports and statuses | `shutdown`, `logs`, `lookup`, `metrics`, `options`, `store` |
 //! | `rejection` | errors and their HTTP status | `metrics` |
 //! | `body` | reads a request body; claims bytes for answers | `concurrency_limiter`, `options`, `rejection` |
 //! | `outcomes` | the labels under which a request can be counted | `metrics`, `rejection` |
@@ -70,8 +69,6 @@ mod store;
 
 mod lookup;
 
-mod audit;
-
 mod rejection;
 
 mod body;
@@ -100,7 +97,6 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::{JoinError, JoinSet};
 
-use crate::audit::Auditor;
 use crate::concurrency_limiter::ConcurrencyLimiter;
 use crate::connection::{ListenerContext, Tls};
 #[doc(hidden)]
@@ -438,7 +434,7 @@ fn serve_health(
     Ok(stop)
 }
 
-/// Starts the certificate manager, the audits and the watches, as far as they are wanted.
+/// Starts the certificate manager and the watches, as far as they are wanted.
 fn spawn_with_cluster(
     tasks: &mut JoinSet<()>,
     health: &Health,
@@ -446,7 +442,7 @@ fn spawn_with_cluster(
     options: &Options,
     timers: &Arc<Timers>,
 ) {
-    let (store, metrics, clock) = (&health.app.handler.store, &health.metrics, options.clock.clone());
+    let (store, metrics) = (&health.app.handler.store, &health.metrics);
     let families = store.snapshot().settings.families.clone();
     tokio::spawn(aggregation::report(client.clone(), families.clone()));
     if let tls::CertSource::Builtin(builtin) = &options.tls {
@@ -457,18 +453,6 @@ fn spawn_with_cluster(
         let every = ManagerTimers { poll, propagation };
         let manager = CertManager::new(builtin, client, clock.clone(), every, metrics, certificate);
         tasks.spawn(Box::pin(manager.run()));
-    }
-    if let Some(audit) = options.audit.clone().filter(|_| options.policies) {
-        let auditor = Auditor {
-            client: client.clone(),
-            store: Arc::clone(store),
-            metrics: Arc::clone(metrics),
-            clock,
-            drain: health.drain.clone(),
-            options: audit,
-            watch_idle: timers.watch_idle,
-        };
-        tasks.spawn(Box::pin(auditor.run()));
     }
     let app = Arc::clone(&health.app);
     tasks.spawn(async move {

@@ -4,9 +4,8 @@
 //! number of [`policies`], so the number of series is bounded. docs/metrics.md lists them all.
 
 mod admission;
-pub(super) mod audit;
 pub(super) mod labels;
-mod policies;
+pub(super) mod policies;
 mod process;
 #[cfg(test)]
 mod tests;
@@ -24,8 +23,6 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry};
 
 use crate::metrics::admission::AdmissionMetrics;
-use crate::metrics::audit::AuditMetrics;
-pub(crate) use crate::metrics::audit::PodCounts;
 use crate::metrics::labels::{RequestLabels, ResultLabel};
 use crate::metrics::policies::PolicyMetrics;
 use crate::metrics::process::Process;
@@ -50,7 +47,6 @@ pub(super) struct Metrics {
     lookups: Counters<1>,
     events: Counters<1>,
     pub(super) policies: PolicyMetrics,
-    pub(super) audit: AuditMetrics,
     handshakes: Counters<1>,
     pub(super) connections: Gauge,
     pub(super) certs: Arc<CertMetrics>,
@@ -81,7 +77,6 @@ impl Metrics {
             lookups: add_results(all, "reference_lookups", "Lookups at the apiserver", ResultLabel::LOOKUPS),
             events: add_results(all, "events", "Events about pods without their memory", ResultLabel::EVENTS),
             policies: PolicyMetrics::new(all),
-            audit: AuditMetrics::new(all),
             certs: Arc::new(cert_metrics(all)),
             handshakes: add_results(
                 all,

@@ -54,8 +54,6 @@ pub struct Options {
     pub events: bool,
     /// Whether policies are watched and judged by. Default: yes.
     pub policies: bool,
-    /// How stored objects are audited, if policies are watched. Default: they are not audited.
-    pub audit: Option<AuditOptions>,
     /// For how long pods are held because an object that they refer to is missing, from when it was found missing.
     /// Default: 30 s, which is enough for people and tools to apply related objects; with zero, pods are not held.
     pub reference_grace: Duration,
@@ -75,27 +73,9 @@ impl Options {
             decide,
             events: true,
             policies: true,
-            audit: None,
             reference_grace: Duration::from_secs(30),
         }
     }
-}
-
-/// How stored objects are audited.
-#[derive(Debug, Clone)]
-pub struct AuditOptions {
-    /// How often all of them are judged and reports are read again when nothing changes.
-    pub interval: Duration,
-    /// The most reports, of all kinds together.
-    pub max_reports: usize,
-    /// The most objects a second; any number when absent.
-    pub rate: Option<NonZeroU32>,
-    /// The Lease by which one replica at a time audits.
-    pub lease: String,
-    /// The namespace of that Lease: memgate's own.
-    pub namespace: String,
-    /// The label value that marks the reports of this installation: the same namespace.
-    pub installation: String,
 }
 
 /// The type of [`decide`].

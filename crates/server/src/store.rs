@@ -17,19 +17,19 @@ pub(super) mod missing;
 mod policies;
 pub(super) mod watch;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use tokio::sync::watch as watch_channel;
 
 use crate::logs::{LogRate, LogRateLimiter};
+use crate::metrics::policies::Found;
 use crate::store::apply_event::StoreChange;
 use crate::store::holdings::{Holdings, Place};
 use crate::store::missing::{MissingReferences, Wait};
 use memgate_model::family::Family;
-use memgate_model::kind::{Kind, NAMESPACE};
+use memgate_model::kind::Kind;
 use memgate_model::object::{Coverage, KindState, LookupAnswer, Object, Reference};
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
@@ -41,9 +41,6 @@ const STALE_AFTER: Duration = Duration::from_mins(2);
 
 /// The rate of log lines about objects that are not held: any user may write such objects.
 const NOT_HELD_LOG_RATE: LogRate = LogRate { burst: 1, refill: Duration::from_mins(1) };
-
-/// How many namespaces with changes are remembered one by one.
-const MOST_TOUCHED: usize = 1_000;
 
 /// The state, and the status of its watches.
 #[derive(Debug)]
@@ -57,20 +54,8 @@ pub(super) struct Store {
     missing: MissingReferences,
     /// Whether the state comes from files, without watches.
     fixed: bool,
-    /// Counts changes of objects that audits judge.
-    changes: watch_channel::Sender<u64>,
-    /// Where objects have changed that decisions about pods may read.
-    touched: Mutex<Touched>,
-    /// The digests of policies and exemptions, of which the state keeps only the compiled form.
-    specs: Mutex<policies::Specs>,
-}
-
-/// The namespaces in which objects have changed.
-#[derive(Debug, Default)]
-pub(super) struct Touched {
-    /// Whether an object of no namespace has, or a whole kind.
-    pub(super) everywhere: bool,
-    pub(super) namespaces: BTreeSet<String>,
+    /// What audits found of policies, of which the state keeps only the compiled form.
+    found: Mutex<BTreeMap<String, Found>>,
 }
 
 /// The state that changes are applied to.
@@ -137,9 +122,7 @@ impl Store {
             families,
             missing: MissingReferences::new(reference_grace),
             fixed: synced,
-            changes: watch_channel::Sender::new(0),
-            touched: Mutex::default(),
-            specs: Mutex::default(),
+            found: Mutex::default(),
         }
     }
 
@@ -183,20 +166,9 @@ impl Store {
         self.watches().iter().filter(|(_, watch)| !watch.synced).map(|(kind, _)| *kind).collect()
     }
 
-    /// Whether all objects of the kind are watched.
-    pub(super) fn is_watched(&self, kind: &Kind) -> bool {
-        self.watches().contains_key(kind)
-    }
-
-    /// Notifies of each change of an audited object, a policy or an exemption, unless the fields that are read stay equal,
-    /// as in most writes of a status.
-    pub(super) fn changes(&self) -> watch_channel::Receiver<u64> {
-        self.changes.subscribe()
-    }
-
-    /// Where such objects have changed since this was asked last.
-    pub(super) fn take_touched(&self) -> Touched {
-        std::mem::take(&mut *lock(&self.touched))
+    /// What the last audit found of each policy.
+    pub(super) fn found(&self) -> BTreeMap<String, Found> {
+        lock(&self.found).clone()
     }
 
     /// Applies a change from a watch.
@@ -228,19 +200,10 @@ impl Store {
             StoreChange::Remove { .. } => change,
         };
         let is_removal = matches!(change, StoreChange::Remove { .. });
-        let is_news = self.is_news(kind, &change);
-        let place = match &change {
-            _ if !kind.namespaced && *kind != NAMESPACE => None,
-            StoreChange::Insert(object) if kind.namespaced => Some(object.namespace.to_string()),
-            StoreChange::Insert(object) => Some(object.name.to_string()),
-            StoreChange::Remove { namespace, name } => {
-                Some(if kind.namespaced { namespace } else { name }.clone())
-            }
-            _ => None,
-        };
         let mut latest = lock(&self.latest);
         let mut before = Vec::new();
         let lost = if policies::is_compiled(kind) {
+            policies::note_found(&mut lock(&self.found), kind, &change);
             policies::apply(&mut latest.snapshot, kind, &change);
             latest.lists.remove(kind);
             None
@@ -256,12 +219,6 @@ impl Store {
         // Only now: a review that finds the object missing from here on checks the state again.
         if !is_removal {
             self.forget_missing(kind, inserted.as_ref());
-        }
-        if is_news && !policies::is_compiled(kind) {
-            lock(&self.touched).add(place);
-        }
-        if is_news {
-            self.changes.send_modify(|count| *count += 1);
         }
     }
 
@@ -315,39 +272,6 @@ impl Store {
     pub(super) fn holdings(&self) -> (usize, BTreeMap<&'static Kind, usize>) {
         let latest = lock(&self.latest);
         (latest.holdings.bytes(), latest.holdings.lost().collect())
-    }
-
-    /// Whether all objects of a kind are held, as far as the watch has delivered them.
-    pub(super) fn holds_all(&self, kind: &Kind) -> bool {
-        lock(&self.latest).holdings.lost().all(|(of, lost)| *of != *kind || lost == 0)
-    }
-
-    /// Whether a change differs from the state, in an object that audits judge.
-    fn is_news(&self, kind: &'static Kind, change: &StoreChange) -> bool {
-        if self.families.iter().any(|family| family.views.transient.contains(&kind)) {
-            return false;
-        }
-        if policies::is_compiled(kind) {
-            return policies::is_news(&mut lock(&self.specs), kind, change);
-        }
-        let snapshot = self.published.load();
-        let known = snapshot.kind(kind);
-        let is_known = |object: &Object| {
-            let before = known.and_then(|state| state.object(&object.namespace, &object.name));
-            object.held && before.is_some_and(|before| before.tree() == object.tree())
-        };
-        match change {
-            StoreChange::Insert(object) => !is_known(object),
-            // A kind without a definition is replaced by an empty list every few seconds.
-            StoreChange::Replace(state) => {
-                let kept = state.kept().map(AsRef::as_ref);
-                state.len() != known.map_or(0, KindState::len) || !kept.map(|it: &Object| it).all(is_known)
-            }
-            StoreChange::Remove { namespace, name } => {
-                known.is_some_and(|state| state.kept_of(namespace, name).is_some())
-            }
-            StoreChange::Begin | StoreChange::Listed(_) | StoreChange::End => false,
-        }
     }
 
     /// Forgets the missing references that a change may have brought: one object, or any of a kind.
@@ -426,25 +350,6 @@ impl Store {
 
     fn watches(&self) -> MutexGuard<'_, BTreeMap<&'static Kind, Watch>> {
         lock(&self.watches)
-    }
-}
-
-impl Touched {
-    /// Adds what has changed since.
-    pub(super) fn join(&mut self, later: Self) {
-        for namespace in later.namespaces {
-            self.add(Some(namespace));
-        }
-        if later.everywhere {
-            self.add(None);
-        }
-    }
-
-    fn add(&mut self, namespace: Option<String>) {
-        match namespace.filter(|_| !self.everywhere && self.namespaces.len() < MOST_TOUCHED) {
-            Some(namespace) => drop(self.namespaces.insert(namespace)),
-            None => *self = Self { everywhere: true, namespaces: BTreeSet::new() },
-        }
     }
 }
 
@@ -680,32 +585,6 @@ mod tests {
             assert!(waits(later), "it existed in between");
             store.missing.forget_all(|_| true);
         }
-    }
-
-    #[test]
-    fn only_what_was_not_known_is_a_change() {
-        let store = Store::watching(memgate_platforms::default_settings(), Duration::ZERO, true);
-        let kind = store.families.iter().flat_map(|family| family.audited()).next().unwrap();
-        let changes = store.changes();
-        let count = |change| {
-            store.apply(kind, change);
-            *changes.borrow()
-        };
-        let list = |names: &[&str]| {
-            let mut state = KindState::new(Coverage::Watched);
-            for name in names {
-                state.insert(object(kind, name));
-            }
-            StoreChange::Replace(state)
-        };
-        let gone = || StoreChange::Remove { namespace: "team".to_owned(), name: "a".to_owned() };
-        assert_eq!([count(list(&[])), count(list(&[]))], [0, 0]);
-        assert_eq!([count(list(&["a", "b"])), count(list(&["a", "b"])), count(list(&["a", "c"]))], [1, 1, 2]);
-        assert_eq!(
-            [count(StoreChange::Insert(object(kind, "a"))), count(StoreChange::Insert(object(kind, "d")))],
-            [2, 3]
-        );
-        assert_eq!([count(gone()), count(gone())], [4, 4]);
     }
 
     #[test]

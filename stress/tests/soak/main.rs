@@ -114,7 +114,7 @@ const SCENARIOS: &[Run] = &[
     },
     Run {
         name: "audit",
-        about: "one replica audits many stored objects, as fast as it can: time of a pass, memory",
+        about: "two audits of many stored objects, the second of which writes nothing: time, memory",
         parameters: "objects=100000 failing=1000 policies=5 memgate=",
         action: audit::run,
     },

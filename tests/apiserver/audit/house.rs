@@ -1,6 +1,6 @@
-//! A cluster with memgate's rights and definitions, replicas that audit it, and what they wrote there.
+//! A cluster with the rights of audits and memgate's definitions, audits of it, and what they wrote there.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, process::Command, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use futures::{StreamExt, stream};
@@ -9,14 +9,10 @@ use serde_json::{Value, json};
 
 use crate::{
     installed::{MEMGATE, install_crds, memgate},
-    support::{
-        control_plane::ControlPlane,
-        wait,
-        webhook::{Serve, Webhook},
-    },
+    support::{control_plane::ControlPlane, wait},
 };
 
-/// How long a pass may take until what it writes is there, on a machine on which other trials run.
+/// How long the control plane may take for what it does itself.
 pub(super) const PATIENCE: Duration = Duration::from_mins(2);
 
 /// How many requests are sent at once to fill a cluster.
@@ -40,7 +36,7 @@ impl House {
         let home = cluster.fresh_namespace("memgate")?;
         let rights = memgate(&["manifests", "-n", &home, "--name", "memgate", "--only", "rbac"])?;
         cluster.admin().apply(&rights)?;
-        let kubeconfig = cluster.service_account_kubeconfig(&home, "memgate")?;
+        let kubeconfig = cluster.service_account_kubeconfig(&home, "memgate-audit")?;
         Ok(Self { home, kubeconfig, cluster })
     }
 
@@ -58,16 +54,42 @@ impl House {
         Ok(())
     }
 
-    /// A replica that audits every few seconds, as fast as it can.
-    pub(super) fn replica(&self, args: &[&str]) -> Result<Webhook> {
-        self.replica_with("auditRate: 0", args)
+    /// Audits. Returns what the command says.
+    pub(super) fn audit(&self) -> Result<String> {
+        let (code, said) = self.audit_with_code()?;
+        ensure!(code == Some(0), "it ends with {code:?}: {said}");
+        Ok(said)
     }
 
-    /// The same with other settings.
-    pub(super) fn replica_with(&self, settings: &str, args: &[&str]) -> Result<Webhook> {
-        let serve = Serve::new(MEMGATE).kubeconfig(&self.kubeconfig).settings(settings);
-        let own = ["--namespace", self.home.as_str(), "--audit-interval", "4s"];
-        own.iter().chain(args).fold(serve, Serve::arg).ready()
+    /// Audits. Returns its exit code and what it says.
+    pub(super) fn audit_with_code(&self) -> Result<(Option<i32>, String)> {
+        let mut command = Command::new(MEMGATE);
+        command.args(["audit", "--write", "--kubeconfig"]).arg(&self.kubeconfig).env_clear();
+        let output = command.current_dir(self.cluster.scratch().path()).output()?;
+        ensure!(output.stdout.is_empty(), "it prints {}", String::from_utf8_lossy(&output.stdout));
+        Ok((output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned()))
+    }
+
+    /// Waits until a namespace has so many pods.
+    pub(super) fn until_pods(&self, namespace: &str, count: usize) -> Result<()> {
+        wait::until_within(PATIENCE, "pods", || {
+            let pods = self.kubectl(&["-n", namespace, "get", "pods", "-o", "name"])?;
+            Ok((pods.lines().count() == count).then_some(()))
+        })
+    }
+
+    /// What the Events of audits are about, in order.
+    pub(super) fn events(&self, namespace: &str) -> Result<Vec<String>> {
+        let selector = "--field-selector=reason=MemoryMissed";
+        let list = self.kubectl(&["-n", namespace, "get", "events", selector, "-o", "json"])?;
+        let list: Value = serde_json::from_str(&list)?;
+        let of = |event: &Value| {
+            let part = |field: &str| event["involvedObject"][field].as_str().unwrap_or_default().to_owned();
+            format!("{}/{}", part("kind"), part("name"))
+        };
+        let mut all: Vec<_> = list["items"].as_array().context("no list")?.iter().map(of).collect();
+        all.sort();
+        Ok(all)
     }
 
     pub(super) fn apply(&self, object: &Value) -> Result<()> {
@@ -97,22 +119,17 @@ impl House {
         list["items"].as_array().context("no list")?.iter().map(|it| of(it).context("no scope")).collect()
     }
 
-    /// Waits until there are so many reports.
-    pub(super) fn until_reports(&self, count: usize) -> Result<BTreeMap<String, Value>> {
-        wait::until_within(PATIENCE, &format!("{count} reports"), || {
-            let reports = self.reports("reports.openreports.io")?;
-            Ok((reports.len() == count).then_some(reports))
-        })
+    /// Audits, and then there are so many reports.
+    pub(super) fn audited(&self, count: usize) -> Result<BTreeMap<String, Value>> {
+        self.audit()?;
+        let reports = self.reports("reports.openreports.io")?;
+        ensure!(reports.len() == count, "{} reports", reports.len());
+        Ok(reports)
     }
 
-    /// Waits until an object says so.
-    pub(super) fn until(&self, what: &[&str], says: impl Fn(&Value) -> bool) -> Result<Value> {
-        let mut last = Value::Null;
-        let asked = wait::until_within(PATIENCE, &format!("{what:?}"), || {
-            last = serde_json::from_str(&self.kubectl(&[&["get", "-o", "json"], what].concat())?)?;
-            Ok(says(&last).then(|| last.clone()))
-        });
-        asked.with_context(|| format!("it is {last:#}"))
+    /// An object.
+    pub(super) fn get(&self, what: &[&str]) -> Result<Value> {
+        Ok(serde_json::from_str(&self.kubectl(&[&["get", "-o", "json"], what].concat())?)?)
     }
 }
 
@@ -121,33 +138,6 @@ async fn create(client: Client, path: String, object: Value) -> Result<()> {
     let request = Request::new(path).create(&kube::api::PostParams::default(), body)?;
     client.request::<Value>(request).await?;
     Ok(())
-}
-
-/// How many passes a replica has done.
-pub(super) fn passes(replica: &Webhook) -> Result<f64> {
-    metric(replica, "memgate_audit_passes_total{result=\"ok\"}")
-}
-
-/// Whether it is the replica that audits.
-pub(super) fn is_leading(replica: &Webhook) -> Result<bool> {
-    Ok(metric(replica, "memgate_audit_leading")? > 0.0)
-}
-
-pub(super) fn metric(replica: &Webhook, name: &str) -> Result<f64> {
-    let (_, metrics) = replica.probe("/metrics").context("memgate has no metrics")?;
-    value(&metrics, name)
-}
-
-/// The value of a series.
-pub(super) fn value(metrics: &str, name: &str) -> Result<f64> {
-    let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    Ok(line.with_context(|| format!("no {name}"))?.parse()?)
-}
-
-/// Waits until it has done two more passes: the second one began when the first was over.
-pub(super) fn pass_twice(replica: &Webhook) -> Result<()> {
-    let before = passes(replica)?;
-    wait::until_within(PATIENCE, "two passes", || Ok((passes(replica)? >= before + 2.0).then_some(())))
 }
 
 /// A policy with one rule; what a status says of it comes beside its specification.

@@ -1,13 +1,13 @@
 //! What is reported of what is stored.
 
-use anyhow::{Context, Result, ensure};
+use std::thread;
+
+use anyhow::{Context, Result, anyhow, ensure};
 use jiff::{Timestamp, ToSpan};
 use serde_json::{Value, json};
 
-use super::house::{
-    House, PATIENCE, condition, durable, memories, metric, pass_twice, passes, policy, same, versions,
-};
-use crate::{fixture::Fixture, support::wait};
+use super::house::{House, condition, durable, memories, policy, same, versions};
+use crate::fixture::Fixture;
 
 /// How many objects there are, and how many of them violate a policy.
 const OBJECTS: usize = 10_000;
@@ -25,11 +25,10 @@ pub(super) fn follow(_: &Fixture) -> Result<()> {
         namespaces.push(namespace);
     }
     house.apply(&policy("durable", &json!({"actions": {"admission": "deny"}}), &durable()))?;
-    let replica = house.replica(&[])?;
-    let reports = house.until_reports(FAILING)?;
+    let reports = house.audited(FAILING)?;
     let report = &reports["notes-3-20"];
     let namespace = namespaces[3].as_str();
-    let memory = house.until(&["-n", namespace, "arkmemory", "notes-3-20"], |_| true)?;
+    let memory = house.get(&["-n", namespace, "arkmemory", "notes-3-20"])?;
     let uid = memory["metadata"]["uid"].as_str().unwrap_or_default();
     let owner = json!([{"apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkMemory", "name": "notes-3-20", "uid": uid}]);
     same(&report["metadata"]["ownerReferences"], &owner)?;
@@ -43,13 +42,13 @@ pub(super) fn follow(_: &Fixture) -> Result<()> {
     }]);
     same(&report["results"], &result)?;
 
-    // Further passes write nothing.
-    let status = house.until(&["mempol", "durable"], |it| it["status"]["matched"] == OBJECTS)?;
-    same(&status["status"]["violations"], &json!(FAILING))?;
-    pass_twice(&replica)?;
-    let again = house.until_reports(FAILING)?;
+    // Another one writes nothing.
+    let stored = house.get(&["mempol", "durable"])?;
+    same(&stored["status"]["matched"], &json!(OBJECTS))?;
+    same(&stored["status"]["violations"], &json!(FAILING))?;
+    let again = house.audited(FAILING)?;
     ensure!(versions(&again) == versions(&reports), "reports that say the same were written again");
-    same(&house.until(&["mempol", "durable"], |_| true)?["status"], &status["status"])?;
+    same(&house.get(&["mempol", "durable"])?, &stored)?;
 
     // A user edits one and deletes another: memgate restores both.
     let (edited, deleted) = (&reports["notes-3-20"], &reports["notes-3-40"]);
@@ -57,18 +56,17 @@ pub(super) fn follow(_: &Fixture) -> Result<()> {
     let patch = r#"{"results": [], "summary": {"fail": 0}}"#;
     house.kubectl(&["-n", namespace, "patch", "report", &name(edited), "--type=merge", "-p", patch])?;
     house.kubectl(&["-n", namespace, "delete", "report", &name(deleted)])?;
-    wait::until_within(PATIENCE, "both reports are mended", || {
-        let reports = house.reports("reports.openreports.io")?;
-        let is_mended = |name| reports.get(name).is_some_and(|report| report["results"] == result);
-        Ok((is_mended("notes-3-20") && is_mended("notes-3-40")).then_some(()))
-    })?;
+    let mended = house.audited(FAILING)?;
+    for name in ["notes-3-20", "notes-3-40"] {
+        same(&mended[name]["results"], &result)?;
+    }
 
     // One goes, one gets another name, one is mended.
     house.kubectl(&["-n", namespace, "delete", "arkmemory", "notes-3-20", "notes-3-40"])?;
     house.fill(memories(namespace, std::iter::once(("renamed".to_owned(), false))))?;
     let spec = r#"{"spec": {"backend": "redis", "redis": {"secretRef": {"name": "redis"}}}}"#;
     house.kubectl(&["-n", namespace, "patch", "arkmemory", "notes-3-60", "--type=merge", "-p", spec])?;
-    let reports = house.until_reports(FAILING - 2)?;
+    let reports = house.audited(FAILING - 2)?;
     ensure!(reports.contains_key("renamed"), "the object of a new name has no report");
     for gone in ["notes-3-20", "notes-3-40", "notes-3-60"] {
         ensure!(!reports.contains_key(gone), "{gone} still has a report");
@@ -78,8 +76,7 @@ pub(super) fn follow(_: &Fixture) -> Result<()> {
     let labels = json!([{"id": "labels", "labels": {"required": ["team"]}, "action": {"audit": "none"}}]);
     let off = json!({"actions": {"admission": "deny", "audit": "off"}});
     house.apply(&policy("durable", &off, &labels))?;
-    house.until_reports(0)?;
-    ensure!(metric(&replica, "memgate_audit_subjects")? > 0.0 && passes(&replica)? > 3.0);
+    house.audited(0)?;
     Ok(())
 }
 
@@ -108,9 +105,10 @@ pub(super) fn statuses(_: &Fixture) -> Result<()> {
     house.apply(&exemption("counts", "durable", (-1, 1)))?;
     house.apply(&exemption("ended", "durable", (-2, -1)))?;
     house.apply(&exemption("rejected", "other", (-1, 1)))?;
-    let _replica = house.replica(&[])?;
-    let found = house.until(&["mempol", "durable"], |it| it["status"]["violations"] == 15)?;
+    house.audit()?;
+    let found = house.get(&["mempol", "durable"])?;
     let status = &found["status"];
+    same(&status["violations"], &json!(15))?;
     same(&status["matched"], &json!(30))?;
     same(&status["exempted"], &json!(10))?;
     same(&status["observedGeneration"], &found["metadata"]["generation"])?;
@@ -123,9 +121,7 @@ pub(super) fn statuses(_: &Fixture) -> Result<()> {
     });
     same(&status["firstViolations"][0], &first)?;
     ensure!(status["lastAudit"].is_string(), "{status}");
-    let of = |name: &str| {
-        house.until(&["-n", &namespace, "mempolex", name], |it| it["status"]["conditions"].is_array())
-    };
+    let of = |name: &str| house.get(&["-n", &namespace, "mempolex", name]);
     let counts = of("counts")?;
     same(&counts["status"]["matches"], &json!(10))?;
     ensure!(counts["status"]["lastMatched"].is_string(), "{counts}");
@@ -143,7 +139,9 @@ pub(super) fn statuses(_: &Fixture) -> Result<()> {
 
     // Nothing violates it any more: the status moves, and says since when nothing is at risk.
     house.kubectl(&["-n", &namespace, "delete", "arkmemory", "--all"])?;
-    let found = house.until(&["mempol", "durable"], |it| it["status"]["matched"] == 0)?;
+    house.audit()?;
+    let found = house.get(&["mempol", "durable"])?;
+    same(&found["status"]["matched"], &json!(0))?;
     same(&condition(&found, "PromotionAtRisk")["status"], &json!("False"))?;
     let before = json!({"status": status});
     let since = |object: &Value| condition(object, "Ready")["lastTransitionTime"].clone();
@@ -167,16 +165,14 @@ pub(super) fn kinds(_: &Fixture) -> Result<()> {
     }
     let rules = json!([{"id": "team", "labels": {"required": ["team"]}}]);
     house.apply(&policy("team", &json!({"match": {"namespaces": [namespace]}}), &rules))?;
-    let _replica = house.replica(&[])?;
-    let reports = house.until_reports(2)?;
+    let reports = house.audited(2)?;
     ensure!(reports.contains_key("orloj") && reports.contains_key("orka"), "{:?}", reports.keys());
     same(&reports["orka"]["results"][0]["result"], &json!("warn"))?;
-    wait::until_within(PATIENCE, "a ClusterReport", || {
-        Ok(house.reports("clusterreports.openreports.io")?.contains_key(&namespace).then_some(()))
-    })
+    ensure!(house.reports("clusterreports.openreports.io")?.contains_key(&namespace), "no ClusterReport");
+    Ok(())
 }
 
-/// More violations than reports, and than an object's report has results.
+/// More violations than an object's report has results.
 pub(super) fn caps(_: &Fixture) -> Result<()> {
     let house = House::with_reports()?;
     let namespace = house.cluster.fresh_namespace("team")?;
@@ -186,17 +182,34 @@ pub(super) fn caps(_: &Fixture) -> Result<()> {
         let rules: Vec<_> = (0..50).map(rule).collect();
         house.apply(&policy(&format!("labels-{policy_index}"), &json!({}), &json!(rules)))?;
     }
-    let replica = house.replica_with("{auditRate: 0, maxReports: 7}", &[])?;
-    let reports = house.until_reports(7)?;
+    let reports = house.audited(20)?;
     for report in reports.values() {
         ensure!(report["results"].as_array().is_some_and(|results| results.len() == 100), "{report}");
         same(&report["summary"]["warn"], &json!(150))?;
     }
-    let found = house.until(&["mempol", "labels-0"], |it| it["status"]["violations"] == 20 * 50)?;
+    let found = house.get(&["mempol", "labels-0"])?;
+    same(&found["status"]["violations"], &json!(20 * 50))?;
     ensure!(found["status"]["firstViolations"].as_array().is_some_and(|first| first.len() == 20), "{found}");
-    wait::until_within(PATIENCE, "the number of those left out", || {
-        Ok((metric(&replica, "memgate_audit_reports_left_out")? > 12.5).then_some(()))
-    })
+    Ok(())
+}
+
+/// Two audits at once write the same, and a third one nothing.
+pub(super) fn both(_: &Fixture) -> Result<()> {
+    let house = House::with_reports()?;
+    let namespace = house.cluster.fresh_namespace("team")?;
+    house.fill(memories(&namespace, (0..200).map(|it| (format!("notes-{it}"), false))))?;
+    house.apply(&policy("durable", &json!({}), &durable()))?;
+    let outputs: Vec<_> = thread::scope(|scope| {
+        let running: Vec<_> = (0..2).map(|_| scope.spawn(|| house.audit())).collect();
+        running.into_iter().map(|one| one.join().map_err(|_| anyhow!("it panics"))?).collect()
+    });
+    for output in outputs {
+        output?;
+    }
+    let (reports, stored) = (house.reports("reports.openreports.io")?, house.get(&["mempol", "durable"])?);
+    same(&stored["status"]["violations"], &json!(200))?;
+    ensure!(versions(&house.audited(200)?) == versions(&reports), "reports were written again");
+    same(&house.get(&["mempol", "durable"])?, &stored)
 }
 
 /// docs/policy.md: what it says of the cluster, command by command.
@@ -206,7 +219,6 @@ pub(super) fn documented(_: &Fixture) -> Result<()> {
     for file in ["00-namespace", "memory-in-context", "memory-redis", "memory-vector-store", "agent"] {
         kubectl.run(&["apply", "-f", &format!("{ROOT}/examples/arkonis/{file}.yaml")])?.ok()?;
     }
-    let _replica = house.replica(&[])?;
     let text = include_str!("../../../docs/policy.md");
     let mut commands = 0;
     for block in text.split("```console\n$ kubectl ").skip(1) {
@@ -218,12 +230,9 @@ pub(super) fn documented(_: &Fixture) -> Result<()> {
         let words: Vec<String> = command.split(' ').map(here).collect();
         let args: Vec<&str> = words.iter().map(String::as_str).collect();
         let shown: Vec<_> = shown.lines().collect();
-        let mut printed = String::new();
-        let fits = wait::until_within(PATIENCE, command, || {
-            printed = kubectl.run(&args)?.stdout;
-            Ok(is_shown(&shown, &printed).then_some(()))
-        });
-        fits.with_context(|| format!("it prints\n{printed}"))?;
+        house.audit()?;
+        let printed = kubectl.run(&args)?.stdout;
+        ensure!(is_shown(&shown, &printed), "{command} prints\n{printed}");
         commands += 1;
     }
     ensure!(commands >= 4, "{commands} commands");

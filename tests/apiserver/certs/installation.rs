@@ -50,9 +50,8 @@ impl<'w> Installation<'w> {
     pub(crate) fn without_own_rights(cluster: &'w ControlPlane, purpose: &str) -> Result<Self> {
         let home = cluster.fresh_namespace(purpose)?;
         for object in manifests(&home, &["--only", "rbac"])? {
-            // Of the roles of its namespace only the one for audits: the other one is what it needs for its certificates.
-            let is_own = ["Role", "RoleBinding"].iter().any(|kind| object["kind"] == **kind)
-                && object["metadata"]["name"] != "memgate-audit";
+            // The role of its namespace is what it needs for its certificates.
+            let is_own = ["Role", "RoleBinding"].iter().any(|kind| object["kind"] == **kind);
             if !is_own {
                 cluster.admin().apply(&object.to_string())?;
             }

@@ -49,6 +49,7 @@ pub(super) fn plan(found: &Installation, namespace: &str, families: Vec<&'static
         settings: Map::new(),
         families,
         policies: entries.any(|name| name == "policies.memgate.dev"),
+        audit: false,
         events: !has_flag("--no-events"),
         components: chosen.into_iter().filter_map(|(component, is_on)| is_on.then_some(component)).collect(),
         webhook_port: None,

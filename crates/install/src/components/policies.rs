@@ -27,7 +27,11 @@ const STRICT_SECONDS: i32 = 5;
 /// Makes memgate watch the workloads that serve memory, with the permission for it.
 pub(super) fn workloads(objects: &mut Objects, plan: &InstallPlan) {
     objects.arguments.push("--ark-brokers".to_owned());
-    objects.cluster_role.rules.get_or_insert_default().extend(rbac::workloads(&plan.families));
+    objects
+        .cluster_role
+        .rules
+        .get_or_insert_default()
+        .extend(rbac::workloads(&plan.families, &["get", "list", "watch"]));
 }
 
 /// Makes memgate watch policies, validate them, and receive the requests that policies may judge or default.

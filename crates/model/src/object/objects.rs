@@ -1,7 +1,6 @@
 //! The objects of a kind by namespace and name, in a map whose copies share their equal parts. A change copies
 //! one chunk and the path to it, however many objects there are (docs/adr/0018).
 
-use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use immutable_chunkmap::map::Map;
@@ -97,14 +96,6 @@ impl Objects {
         self.kept().map(AsRef::as_ref).filter(|object| object.held)
     }
 
-    /// The objects after this namespace and name, in this order; all objects for `None`.
-    pub(super) fn behind(&self, place: Option<(&str, &str)>) -> impl Iterator<Item = &Object> + use<'_> {
-        let start = place.map(|(namespace, name)| (namespace.into(), name.into()));
-        let start = start.map_or(Bound::Unbounded, Bound::Excluded);
-        let behind = self.map.range::<Key, _>((start, Bound::Unbounded));
-        behind.map(|(_, object)| object.as_ref()).filter(|object| object.held)
-    }
-
     /// The objects of a namespace, by name.
     pub(crate) fn in_namespace<'o>(&'o self, namespace: &str) -> impl Iterator<Item = &'o Object> + use<'o> {
         self.kept_in(namespace).map(AsRef::as_ref).filter(|object| object.held)
@@ -169,11 +160,6 @@ mod tests {
                     prop_assert_eq!(objects.is_in_use(namespace), !wanted.is_empty());
                     prop_assert_eq!(objects.in_namespace(namespace).map(place).collect::<Vec<_>>(), wanted);
                 }
-                for start in [("", "n5"), ("a", "n300"), ("a-a", ""), ("z", "")] {
-                    let behind = expected.keys().filter(|(home, name)| (home.as_str(), name.as_str()) > start);
-                    prop_assert_eq!(objects.behind(Some(start)).map(place).collect::<Vec<_>>(), behind.cloned().collect::<Vec<_>>());
-                }
-                prop_assert_eq!(objects.behind(None).count(), expected.len());
                 for ((namespace, name), step) in &expected {
                     let found = objects.get(namespace, name);
                     prop_assert!(found.is_some_and(|found| found.has_data_key(&step.to_string())));

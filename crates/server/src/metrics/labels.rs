@@ -54,11 +54,6 @@ impl ResultLabel {
     /// The results of Events about pods without their memory.
     pub(super) const EVENTS: [Self; 4] = [Self::Written, Self::Duplicate, Self::Dropped, Self::Failed];
 
-    /// Whether something succeeded.
-    pub(super) const fn of(good: bool) -> Self {
-        if good { Self::Done } else { Self::Failed }
-    }
-
     /// As a label.
     pub(super) const fn label(self) -> Label {
         let name = match self {

@@ -1,7 +1,7 @@
 //! Metrics of policies. The names of policies are the only names of a cluster that become label values. Their number is
 //! limited: a server remembers the first policies that it counts, and all others share one name.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
@@ -20,13 +20,22 @@ use memgate_policy::next_expiries;
 pub(super) const MAX_POLICIES: usize = 200;
 
 /// The label value of all other policies.
-pub(super) const OTHER: &str = "other";
+const OTHER: &str = "other";
 
 /// A policy, and another label.
 type PolicyLabels = [(&'static str, String); 2];
 
 /// A policy by its name.
-pub(super) type PolicyLabel = [(&'static str, String); 1];
+type PolicyLabel = [(&'static str, String); 1];
+
+/// What an audit found of a policy, as the status of the policy has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// How often stored objects violate it.
+    pub(crate) violations: i64,
+    /// Whether its promotion is going to deny some of them.
+    pub(crate) is_at_risk: bool,
+}
 
 /// All series about policies.
 #[derive(Debug)]
@@ -35,6 +44,8 @@ pub(crate) struct PolicyMetrics {
     exempted: Labelled<PolicyLabel, Counter>,
     policies: Gauges,
     expiries: Labelled<PolicyLabel, Gauge>,
+    violations: Labelled<PolicyLabel, Gauge>,
+    risks: Labelled<PolicyLabel, Gauge>,
     names: Mutex<BTreeSet<String>>,
 }
 
@@ -48,6 +59,16 @@ impl PolicyMetrics {
                 registry,
                 "policy_exemption_expires_timestamp_seconds",
                 "When the first of a policy's exemptions in force ends, in seconds since 1970",
+            ),
+            violations: add(
+                registry,
+                "policy_violations",
+                "Violations of policies by stored objects, as the statuses of the policies have them",
+            ),
+            risks: add(
+                registry,
+                "policy_promotion_at_risk_timestamp_seconds",
+                "When a policy begins to deny stored objects, in seconds since 1970",
             ),
             names: Mutex::default(),
         }
@@ -66,8 +87,8 @@ impl PolicyMetrics {
         }
     }
 
-    /// Sets the gauges of the known policies; measured at each scrape.
-    pub(crate) fn set(&self, policies: &Policies, now: Timestamp) {
+    /// Sets the gauges of the known policies and of what audits found; measured at each scrape.
+    pub(crate) fn set(&self, policies: &Policies, found: &BTreeMap<String, Found>, now: Timestamp) {
         let invalid = policies.iter().filter(|policy| policy.invalid.is_some()).count();
         for (state, count) in [("in_force", policies.iter().count() - invalid), ("invalid", invalid)] {
             self.policies.get_or_create(&[("state", state)]).set(number(count));
@@ -77,12 +98,25 @@ impl PolicyMetrics {
         }
         self.expiries.clear();
         for (policy, expiry) in next_expiries(policies, now) {
-            let seconds = expiry.as_second();
-            let gauge = self.expiries.get_or_create_owned(&[("policy", self.label(policy))]);
-            // Several policies may share one name.
-            let first = if gauge.get() == 0 { seconds } else { gauge.get().min(seconds) };
-            gauge.set(first);
+            self.set_first(&self.expiries, policy, expiry);
         }
+        self.violations.clear();
+        self.risks.clear();
+        for (policy, Found { violations, is_at_risk }) in found {
+            self.violations.get_or_create(&[("policy", self.label(policy))]).inc_by(*violations);
+            let promotion = policies.get(policy).and_then(|policy| policy.promote).filter(|_| *is_at_risk);
+            if let Some(promotion) = promotion {
+                self.set_first(&self.risks, policy, promotion.at);
+            }
+        }
+    }
+
+    /// Sets a time of a policy. Several policies may share one name, and the first of their times counts.
+    fn set_first(&self, times: &Labelled<PolicyLabel, Gauge>, policy: &str, time: Timestamp) {
+        let (seconds, gauge) =
+            (time.as_second(), times.get_or_create_owned(&[("policy", self.label(policy))]));
+        let first = if gauge.get() == 0 { seconds } else { gauge.get().min(seconds) };
+        gauge.set(first);
     }
 
     /// Makes the counters of a policy, so that its first finding is an increase.

@@ -1,21 +1,19 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::audit::LastPass;
-use super::policies::MAX_POLICIES;
+use super::policies::{Found, MAX_POLICIES};
 use super::*;
-use crate::metrics::PodCounts;
 use crate::metrics::labels::ShedCause;
 use crate::outcomes;
 use memgate_certs::metrics::CertKind;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
 use memgate_model::policy::Policies;
-use memgate_model::policy_rule::{Counts, PolicyFinding, PolicyStatus};
+use memgate_model::policy_rule::{PolicyFinding, PolicyStatus};
 use memgate_policy::codes::RULE;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::review_path::Phase;
@@ -62,13 +60,7 @@ fn all() -> Metrics {
     }
     metrics.certs.set_renewal(CertKind::Ca, 1);
     count_policies(&metrics);
-    metrics.audit.set_pods(&owners(audit::MAX_OWNERS + 1));
     metrics
-}
-
-/// Owners of pods without their memory: the first has one, the second two.
-fn owners(count: usize) -> PodCounts {
-    (0..count).map(|index| (("p-lab".to_owned(), format!("p-{index}")), index + 1)).collect()
 }
 
 /// Counts everything of more policies than have names of their own.
@@ -82,60 +74,29 @@ fn count_policies(metrics: &Metrics) {
         }
         metrics.policies.count(&[finding(&policies, &name, Severity::Note, PolicyStatus::Exempt)]);
     }
-    metrics.policies.set(&policies, now);
-    let counts = Counts { violations: 3, denied: 1, denied_later: 1, ..Counts::default() };
-    let found = policies.iter().map(|policy| (policy.name.clone(), counts));
-    metrics.audit.complete(&LAST_PASS, &policies, found);
+    let found = policies.iter().map(|policy| (policy.name.clone(), FOUND)).collect();
+    metrics.policies.set(&policies, &found, now);
 }
 
-const LAST_PASS: LastPass =
-    LastPass { at: 0, took: Duration::ZERO, is_done: true, subjects: 1, reports: 1, left_out: 0 };
+const FOUND: Found = Found { violations: 3, is_at_risk: true };
 
-/// Each pass says anew what there is; the policies with the most violations have names, and the days that come next.
+/// The policies that an audit knows have names up to the limit, and all others share one.
 #[test]
-fn an_audit_says_what_it_found_and_nothing_of_the_one_before() {
-    let metrics = Metrics::new([]);
-    let policies = Policies::default();
-    let violations = |violations| Counts { violations, ..Counts::default() };
-    let many = (0..audit::MAX_POLICIES + 5).map(|index| (format!("p-{index}"), violations(index + 1)));
-    metrics.audit.complete(&LAST_PASS, &policies, many);
-    let text = metrics.text().unwrap();
-    let line = |policy: &str, count| {
-        format!("memgate_policy_violations{{policy=\"{policy}\",admission=\"admitted\"}} {count}\n")
+fn violations_are_what_the_statuses_say_now() {
+    let (metrics, mut policies) = (Metrics::new([]), Policies::default());
+    put(&mut policies, "p-1");
+    let text = |found: &[(&str, Found)]| {
+        let found: BTreeMap<_, _> = found.iter().map(|(name, found)| ((*name).to_owned(), *found)).collect();
+        metrics.policies.set(&policies, &found, Timestamp::UNIX_EPOCH);
+        metrics.text().unwrap()
     };
-    assert!(text.contains(&line("p-44", 45)) && text.contains(&line("p-5", 6)), "{text}");
-    assert!(text.contains(&line("other", 1 + 2 + 3 + 4 + 5)), "{text}");
-    metrics.audit.complete(
-        &LAST_PASS,
-        &policies,
-        [("p-1".to_owned(), violations(7)), ("p-2".to_owned(), violations(0))],
-    );
-    let text = metrics.text().unwrap();
-    assert!(text.contains(&line("p-1", 7)) && !text.contains("p-2") && !text.contains("p-44"), "{text}");
-    metrics.audit.stop();
-    let text = metrics.text().unwrap();
-    assert!(
-        !text.contains("memgate_policy_violations{") && text.contains("memgate_audit_leading 0\n"),
-        "{text}"
-    );
-}
-
-/// The owners with the most pods have names, and all others share one.
-#[test]
-fn pods_without_memory_are_counted_by_owner() {
-    let metrics = Metrics::new([]);
-    metrics.audit.set_pods(&owners(audit::MAX_OWNERS + 3));
-    let text = metrics.text().unwrap();
-    let line = |namespace: &str, owner: &str, count| {
-        format!("memgate_pods_without_memory{{namespace=\"{namespace}\",owner=\"{owner}\"}} {count}\n")
-    };
-    assert!(text.contains(&line("p-lab", "p-102", 103)) && text.contains(&line("p-lab", "p-3", 4)), "{text}");
-    assert!(text.contains(&line("other", "other", 1 + 2 + 3)) && !text.contains("p-2\""), "{text}");
-    metrics.audit.set_pods(&owners(1));
-    let text = metrics.text().unwrap();
-    assert!(text.contains(&line("p-lab", "p-0", 1)) && !text.contains("p-102"), "{text}");
-    metrics.audit.stop();
-    assert!(!metrics.text().unwrap().contains("memgate_pods_without_memory{"));
+    let violations = |count: i64| format!("memgate_policy_violations{{policy=\"p-1\"}} {count}\n");
+    let risk = "memgate_policy_promotion_at_risk_timestamp_seconds{policy=\"p-1\"} 172800\n";
+    let first = text(&[("p-1", FOUND), ("gone", FOUND)]);
+    assert!(first.contains(&violations(3)) && first.contains(risk), "{first}");
+    let second = text(&[("p-1", Found { violations: 0, is_at_risk: false })]);
+    assert!(second.contains(&violations(0)) && !second.contains("at_risk_timestamp_seconds{"), "{second}");
+    assert!(!second.contains("gone"), "{second}");
 }
 
 /// A policy, and an exemption from it that is in force.
@@ -206,7 +167,7 @@ fn counters_of_policies_begin_at_zero_when_they_are_known() {
     let metrics = Metrics::new([]);
     let mut policies = Policies::default();
     put(&mut policies, "one");
-    metrics.policies.set(&policies, Timestamp::UNIX_EPOCH);
+    metrics.policies.set(&policies, &BTreeMap::new(), Timestamp::UNIX_EPOCH);
     let text = metrics.text().unwrap();
     for line in [
         r#"memgate_policy_findings_total{policy="one",action="deny"} 0"#,
@@ -325,7 +286,7 @@ fn policies_are_counted_by_what_comes_of_them() {
         memgate_policy::put(&mut policies, &memgate_platforms::ALL, &MEMORY_POLICY, &invalid).len(),
         1
     );
-    metrics.policies.set(&policies, Timestamp::UNIX_EPOCH);
+    metrics.policies.set(&policies, &BTreeMap::new(), Timestamp::UNIX_EPOCH);
     for (severity, status) in [
         (Severity::Deny, PolicyStatus::Violated),
         (Severity::Deny, PolicyStatus::Violated),
@@ -349,6 +310,6 @@ fn policies_are_counted_by_what_comes_of_them() {
     }
 
     // An exemption that has ended has no expiry metric.
-    metrics.policies.set(&policies, Timestamp::from_second(86_400).unwrap());
+    metrics.policies.set(&policies, &BTreeMap::new(), Timestamp::from_second(86_400).unwrap());
     assert!(!metrics.text().unwrap().contains("expires_timestamp_seconds{"));
 }

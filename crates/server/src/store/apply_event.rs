@@ -102,12 +102,6 @@ fn removal(raw: &RawObject) -> StoreChange {
 }
 
 impl RawObject {
-    /// Namespace, name and uid, and the unchanged text of the object.
-    pub(crate) fn into_parts(self) -> ([String; 3], Box<RawValue>) {
-        let ObjectMeta { namespace, name, uid, .. } = self.metadata;
-        ([namespace, name, uid].map(Option::unwrap_or_default), self.text)
-    }
-
     fn read(&self, kind: &'static Kind) -> serde_json::Result<Option<Object>> {
         let [namespace, name] = [&self.metadata.namespace, &self.metadata.name];
         let place = [namespace, name].map(|text| text.as_deref().unwrap_or_default());
@@ -129,7 +123,6 @@ impl<'de> Deserialize<'de> for RawObject {
             name: Option<String>,
             namespace: Option<String>,
             resource_version: Option<String>,
-            uid: Option<String>,
         }
         let text = Box::<RawValue>::deserialize(deserializer)?;
         let Head { metadata } = serde_json::from_str(text.get()).map_err(D::Error::custom)?;
@@ -137,7 +130,6 @@ impl<'de> Deserialize<'de> for RawObject {
             name: metadata.name,
             namespace: metadata.namespace,
             resource_version: metadata.resource_version,
-            uid: metadata.uid,
             ..ObjectMeta::default()
         };
         Ok(Self { metadata, text })

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use crate::metrics::policies::Found;
 use crate::store::apply_event::StoreChange;
-use memgate_model::digest;
 use memgate_model::kind::{Kind, MEMORY_POLICY, MEMORY_POLICY_EXEMPTION, NAMESPACE};
 use memgate_model::object::Object;
 use memgate_model::policy::Policies;
@@ -41,30 +41,29 @@ pub(super) fn apply(snapshot: &mut Snapshot, kind: &Kind, change: &StoreChange) 
     }
 }
 
-/// The digests of the specs of policies and exemptions.
-pub(super) type Specs = BTreeMap<(&'static Kind, String, String), Option<u64>>;
-
-/// Whether a change alters the spec of a policy or an exemption, not only its status.
-pub(super) fn is_news(specs: &mut Specs, kind: &'static Kind, change: &StoreChange) -> bool {
-    let key = |object: &Object| (kind, object.namespace.to_string(), object.name.to_string());
-    let spec = |object: &Object| digest::of(&manifest(kind, object).to_string());
+/// Notes what the statuses of policies say.
+pub(super) fn note_found(all: &mut BTreeMap<String, Found>, kind: &Kind, change: &StoreChange) {
+    if *kind != MEMORY_POLICY {
+        return;
+    }
     match change {
         StoreChange::Replace(state) => {
-            let listed: Specs = state.objects().map(|object| (key(object), spec(object))).collect();
-            let of_kind = specs.iter().filter(|((other, ..), _)| *other == kind);
-            let is_news = !of_kind.eq(listed.iter());
-            specs.retain(|(other, ..), _| *other != kind);
-            specs.extend(listed);
-            is_news
+            *all = state.objects().map(|object| (object.name.to_string(), found(object))).collect();
         }
-        StoreChange::Insert(object) => {
-            let spec = spec(object);
-            specs.insert(key(object), spec).is_none_or(|before| before != spec)
-        }
-        StoreChange::Remove { namespace, name } => {
-            specs.remove(&(kind, namespace.clone(), name.clone())).is_some()
-        }
-        StoreChange::Begin | StoreChange::Listed(_) | StoreChange::End => false,
+        StoreChange::Insert(object) => drop(all.insert(object.name.to_string(), found(object))),
+        StoreChange::Remove { name, .. } => drop(all.remove(name)),
+        StoreChange::Begin | StoreChange::Listed(_) | StoreChange::End => {}
+    }
+}
+
+fn found(object: &Object) -> Found {
+    let status = object.tree().get("status").and_then(Tree::whole).unwrap_or_default();
+    let has = |it: &Value, key: &str, text: &str| it.get(key).is_some_and(|value| value == text);
+    let is_risk = |it: &Value| has(it, "type", "PromotionAtRisk") && has(it, "status", "True");
+    let conditions = status.get("conditions").and_then(Value::as_array);
+    Found {
+        violations: status.get("violations").and_then(Value::as_i64).unwrap_or_default(),
+        is_at_risk: conditions.into_iter().flatten().any(is_risk),
     }
 }
 
@@ -144,6 +143,31 @@ mod tests {
         assert!(in_force(&store).is_empty());
         store.apply(&MEMORY_POLICY, list(vec![policy("c", &good)]));
         assert_eq!(in_force(&store), ["c"]);
+    }
+
+    #[test]
+    fn what_audits_found_is_what_statuses_say() {
+        let store = Store::watching(memgate_platforms::default_settings(), Duration::ZERO, true);
+        let with = |violations: Value, risk: &str| {
+            let conditions =
+                json!([{"type": "Ready", "status": "True"}, {"type": "PromotionAtRisk", "status": risk}]);
+            let status = json!({"violations": violations, "conditions": conditions});
+            let value = json!({"metadata": {"name": "a"}, "spec": {}, "status": status});
+            Object::read(&MEMORY_POLICY, value).expect("an object").expect("has a name")
+        };
+        let found = || store.found().get("a").map(|it| (it.violations, it.is_at_risk));
+        for (violations, risk, expected) in [
+            (json!(3), "True", (3, true)),
+            (json!(2), "False", (2, false)),
+            (json!("many"), "Unknown", (0, false)),
+        ] {
+            store.apply(&MEMORY_POLICY, StoreChange::Insert(with(violations, risk)));
+            assert_eq!(found(), Some(expected));
+        }
+        store.apply(&MEMORY_POLICY, list(vec![with(json!(7), "True")]));
+        assert_eq!(found(), Some((7, true)));
+        store.apply(&MEMORY_POLICY, list(Vec::new()));
+        assert_eq!(found(), None);
     }
 
     #[test]

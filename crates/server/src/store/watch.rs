@@ -66,12 +66,19 @@ pub(crate) async fn follow(
 ) {
     let (idle_timeout, discovery_interval) = (timers.watch_idle, timers.discovery_interval);
     let selector = store.selector_of(kind).map(str::to_owned);
-    let unreadable = Arc::new(LogRateLimiter::new(UNREADABLE_LOG_RATE));
-    let listener = OfStore { store: Arc::clone(&store), kind, unreadable };
-    let mut watched = Watched::new(client, kind, selector, idle_timeout);
+    let mut watched = Watched {
+        store: Arc::clone(&store),
+        client,
+        kind,
+        selector,
+        idle_timeout,
+        page_size: PAGE_SIZE,
+        failures: LogRateLimiter::new(FAILURE_LOG_RATE),
+        unreadable: LogRateLimiter::new(UNREADABLE_LOG_RATE),
+    };
     loop {
         until_served(&store, kind, &mut groups).await;
-        match watched.until_it_ends(&listener).await {
+        match watched.until_it_ends().await {
             WatchEnd::NotServed => {
                 not_installed(&store, kind);
                 tokio::time::sleep(jitter(discovery_interval)).await;
@@ -79,33 +86,6 @@ pub(crate) async fn follow(
             WatchEnd::SmallerPages => {}
             WatchEnd::Relist => tokio::time::sleep(jitter(RELIST_DELAY)).await,
         }
-    }
-}
-
-/// What receives the events of a watch.
-pub(crate) trait Listener: Clone + Send + Sync + 'static {
-    /// The apiserver has sent something.
-    fn note_activity(&self) {}
-
-    /// An event.
-    fn take(&self, event: Event<RawObject>) -> impl Future<Output = ()> + Send;
-}
-
-/// The store as the listener of one kind.
-#[derive(Clone)]
-struct OfStore {
-    store: Arc<Store>,
-    kind: &'static Kind,
-    unreadable: Arc<LogRateLimiter>,
-}
-
-impl Listener for OfStore {
-    fn note_activity(&self) {
-        self.store.record_activity(self.kind);
-    }
-
-    async fn take(&self, event: Event<RawObject>) {
-        apply(&self.store, self.kind, &self.unreadable, event).await;
     }
 }
 
@@ -137,7 +117,7 @@ fn not_installed(store: &Store, kind: &'static Kind) {
 }
 
 /// Why a watch ended.
-pub(crate) enum WatchEnd {
+enum WatchEnd {
     /// The apiserver does not serve the kind.
     NotServed,
     /// A page of the list has too many bytes; the next list has smaller ones.
@@ -147,33 +127,25 @@ pub(crate) enum WatchEnd {
 }
 
 /// All objects of a kind that have the labels of a selector.
-pub(crate) struct Watched {
+struct Watched {
+    store: Arc<Store>,
     client: Client,
     kind: &'static Kind,
     selector: Option<String>,
     idle_timeout: Duration,
     page_size: u32,
     failures: LogRateLimiter,
+    unreadable: LogRateLimiter,
 }
 
 impl Watched {
-    pub(crate) fn new(
-        client: Client,
-        kind: &'static Kind,
-        selector: Option<String>,
-        idle_timeout: Duration,
-    ) -> Self {
-        let failures = LogRateLimiter::new(FAILURE_LOG_RATE);
-        Self { client, kind, selector, idle_timeout, page_size: PAGE_SIZE, failures }
-    }
-
     /// Lists and watches until a new list is needed.
-    pub(crate) async fn until_it_ends(&mut self, listener: &impl Listener) -> WatchEnd {
+    async fn until_it_ends(&mut self) -> WatchEnd {
         let kind = self.kind;
         let pages = Pages::default();
-        let active = listener.clone();
-        let client =
-            with_idle_timeout(&self.client, self.idle_timeout, &pages, move || active.note_activity());
+        let store = Arc::clone(&self.store);
+        let note_activity = move || store.record_activity(kind);
+        let client = with_idle_timeout(&self.client, self.idle_timeout, &pages, note_activity);
         let api = Api::<RawObject>::all_with(client, &kind);
         let config = watcher::Config { label_selector: self.selector.clone(), ..<_>::default() };
         let page_size = self.page_size;
@@ -196,7 +168,7 @@ impl Watched {
                             yield_now().await;
                         }
                     }
-                    listener.take(event).await;
+                    apply(&self.store, kind, &self.unreadable, event).await;
                 }
                 Err(watcher::Error::InitialListFailed(error)) if has_code(&error, &[HTTP_NOT_FOUND]) => {
                     return WatchEnd::NotServed;

@@ -1,14 +1,23 @@
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Method, Request, Response};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use tokio::runtime::Runtime;
 
 use super::policies::Head;
 use super::report::{Report, content_digest};
+use super::reports::Reports;
+use super::state::Stored;
 use super::status::{AuditCounts, PolicyCounts, status};
-use super::subjects::Stored;
+use super::{AuditPlan, Audited, ClusterReader, Faults};
 use memgate_core::decide::audit::audit;
 use memgate_model::kind::{Kind, MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
 use memgate_model::policy::Policies;
 use memgate_model::policy_rule::Counts;
+use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
 use memgate_policy::judge::Judgement;
 use memgate_policy::never_applies::never_applies;
@@ -107,12 +116,12 @@ fn a_report_is_the_same_in_whatever_order_it_comes_back() {
     let (stored, judgement) = judged(policies(&promoted("deny")), NOW);
     let report = Report::new(&stored, &judgement, "home").unwrap();
     let (digest, mut object) = (report.digest, report.object);
-    assert_eq!(content_digest(&turned(&object).to_string()), Some(digest));
+    assert_eq!(content_digest(&turned(&object)), Some(digest));
     object["metadata"]["labels"]["of"] = "others".into();
     object["metadata"]["uid"] = "u".into();
-    assert_eq!(content_digest(&object.to_string()), Some(digest));
+    assert_eq!(content_digest(&object), Some(digest));
     object["results"][0]["message"] = "it is well".into();
-    assert_ne!(content_digest(&object.to_string()), Some(digest));
+    assert_ne!(content_digest(&object), Some(digest));
     let other = Report::new(&stored, &judgement, "elsewhere").unwrap();
     assert_ne!(other.digest, digest);
 }
@@ -153,6 +162,7 @@ fn found(denied_later: usize) -> AuditCounts {
     AuditCounts {
         policies: [("prod".to_owned(), found)].into(),
         exemptions: [("granted/notes".to_owned(), 2)].into(),
+        ..AuditCounts::default()
     }
 }
 
@@ -311,4 +321,109 @@ fn an_exemption_is_active_then_expired() {
     let ended = said(counts, 0, "2027-01-20T00:00:00Z");
     assert_eq!(words(&ended), ["False", "True", "False"]);
     assert_eq!((&ended["matches"], &ended["lastMatched"]), (&json!(0), &json!("2027-01-13T00:00:00Z")));
+}
+
+/// How many memories the apiserver has: more than a page of them.
+const MEMORIES: usize = 60;
+
+/// The page of a list that starts at the continue token; none for a kind that is not served.
+fn page(path: &str, query: &str) -> Option<Value> {
+    let number = |key: &str| -> Option<usize> {
+        query.split('&').find_map(|pair| pair.strip_prefix(key)?.strip_prefix('=')?.parse().ok())
+    };
+    let policy = |_| json!({"metadata": {"name": "prod", "generation": 1}, "spec": promoted("deny")});
+    let memory = |index| {
+        let name = format!("notes-{index}");
+        let metadata = json!({"name": name, "namespace": "lab", "uid": format!("u-{index}")});
+        json!({"metadata": metadata, "spec": {"backend": "in-context"}})
+    };
+    let (count, object): (usize, &dyn Fn(usize) -> Value) = match path {
+        "/apis/policy.memgate.dev/v1alpha1/memorypolicies" => (1, &policy),
+        "/apis/arkonis.dev/v1alpha1/arkmemories" => (MEMORIES, &memory),
+        "/apis/policy.memgate.dev/v1alpha1/memorypolicyexemptions"
+        | "/apis/openreports.io/v1alpha1/reports"
+        | "/apis/openreports.io/v1alpha1/clusterreports"
+        | "/api/v1/namespaces"
+        | "/api/v1/pods" => (0, &policy),
+        _ => return None,
+    };
+    let from = number("continue").unwrap_or_default();
+    let to = count.min(from + number("limit").unwrap_or(count));
+    let next = if to < count { to.to_string() } else { String::new() };
+    let items: Vec<Value> = (from..to).map(object).collect();
+    Some(json!({"apiVersion": "v1", "kind": "List", "metadata": {"continue": next}, "items": items}))
+}
+
+/// A client of an apiserver that answers so many requests, and what it is asked to write.
+fn client(most: usize) -> (kube::Client, Arc<Mutex<Vec<String>>>) {
+    let (writes, asked) = (Arc::<Mutex<Vec<String>>>::default(), Arc::new(Mutex::new(0)));
+    let written = Arc::clone(&writes);
+    let service = Router::new().fallback(move |request: Request<Body>| {
+        let mut asked = asked.lock().expect("a lock");
+        *asked += 1;
+        let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
+        let (code, body) = match page(path, query) {
+            _ if *asked > most => (500, json!({"kind": "Status", "status": "Failure", "code": 500})),
+            _ if request.method() != Method::GET => {
+                written.lock().expect("a lock").push(path.to_owned());
+                (200, json!({}))
+            }
+            _ if path == "/version" => (200, json!({"major": "1", "minor": "33"})),
+            Some(page) => (200, page),
+            None => (404, json!({"kind": "Status", "status": "Failure", "code": 404})),
+        };
+        let response = Response::builder().status(code).header("content-type", "application/json");
+        std::future::ready(response.body(Body::from(body.to_string())).expect("a response"))
+    });
+    (kube::Client::new(service, "default"), writes)
+}
+
+fn audited(most: usize) -> (Audited, Vec<String>) {
+    let families = vec![&memgate_platforms::arkonis::FAMILY];
+    let settings = Settings { families, ..memgate_platforms::default_settings() };
+    let plan = AuditPlan { settings, installation: "home".to_owned(), events: true };
+    Runtime::new().expect("a runtime").block_on(async {
+        let (client, writes) = client(most);
+        let audited = super::audit(client, &plan).await;
+        let writes = writes.lock().expect("a lock").clone();
+        (audited, writes)
+    })
+}
+
+/// Whole reports, and no status that does not count all objects.
+#[test]
+fn an_audit_that_loses_its_apiserver_writes_nothing_that_is_wrong() {
+    let is_status = |path: &String| path.ends_with("/memorypolicies/prod/status");
+    let (whole, writes) = audited(usize::MAX);
+    assert!(whole.faults.is_empty(), "{:?}", whole.faults);
+    assert_eq!((writes.len(), writes.last().is_some_and(is_status)), (MEMORIES + 1, true), "{writes:?}");
+    let summary = format!(
+        "stored objects judged: {MEMORIES}; with findings: {MEMORIES}; reports written: {MEMORIES}, deleted: 0"
+    );
+    assert!(whole.said.contains(&summary), "{:?}", whole.said);
+    for most in 0..MEMORIES + 20 {
+        let (broken, writes) = audited(most);
+        assert!(!broken.faults.is_empty(), "{most}");
+        assert!(writes.len() > MEMORIES || !writes.iter().any(is_status), "{most}: {writes:?}");
+    }
+}
+
+#[test]
+fn there_are_so_many_reports_and_the_rest_is_counted() {
+    let (stored, judgement) = judged(policies(&promoted("deny")), NOW);
+    let (said, written) = Runtime::new().expect("a runtime").block_on(async {
+        let (client, writes) = client(usize::MAX);
+        let reader = ClusterReader { client, max_objects: usize::MAX };
+        let (mut said, mut faults) = (Vec::new(), Faults::default());
+        let mut reports = Reports::list(&reader, "home", &mut said, &mut faults).await.expect("no fault");
+        reports.most = 2;
+        for _ in 0..5 {
+            let report = Report::new(&stored, &judgement, "home").expect("a report");
+            reports.put(report, &mut faults).await.expect("no fault");
+        }
+        let written = writes.lock().expect("a lock").len();
+        (reports.said(5).collect::<Vec<_>>(), written)
+    });
+    assert_eq!(written, 2);
+    assert_eq!(said[1], "3 more objects violate policies than the 2 that may have reports");
 }

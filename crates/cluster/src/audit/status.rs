@@ -1,24 +1,34 @@
-//! The status of a policy and of an exemption after an audit. No I/O here.
+//! The status of a policy and of an exemption after an audit.
 //!
 //! A status is written only if more than its times differs, so its times change only with other fields.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use kube::api::{Patch, PatchParams};
+use kube::core::Request;
 use serde_json::{Value, json};
 
-use crate::events::truncate;
+use crate::cluster_state::Fetched;
+use crate::reader::path;
 use memgate_model::finding::Finding;
 use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::policy::{Action, Exemption, Policies, Policy, Rule};
 use memgate_model::policy_rule::Counts;
-use memgate_policy::judge::promotion;
+use memgate_policy::judge::{Judgement, promotion};
 use memgate_policy::leftover::rejected;
+use memgate_primitives::credential::masked_keys;
 
 use super::policies::Head;
+use super::state::Stored;
+use super::{FIELD_MANAGER, Faults, Run, TooManyFaults, given, truncate, without_nulls, write};
 
 /// How many violations a status has.
-pub(super) const MAX_VIOLATIONS: usize = 20;
+const MAX_VIOLATIONS: usize = 20;
+
+/// The most bytes of a violation's field and message. Source: the definition of the status.
+const MAX_FIELD_BYTES: usize = 1024;
+const MAX_VIOLATION_BYTES: usize = 512;
 
 /// The most bytes of a message, as the definition has it.
 const MAX_MESSAGE_BYTES: usize = 4096;
@@ -36,10 +46,73 @@ pub(super) struct PolicyCounts {
 /// The counts of all policies and exemptions in an audit.
 #[derive(Debug, Default)]
 pub(super) struct AuditCounts {
+    /// How many objects were judged.
+    pub(super) subjects: usize,
+    /// Whether that is all of them.
+    pub(super) is_whole: bool,
     /// By the name of the policy.
     pub(super) policies: BTreeMap<String, PolicyCounts>,
     /// How many objects each exemption applies to, by namespace and name.
     pub(super) exemptions: BTreeMap<String, usize>,
+}
+
+impl AuditCounts {
+    /// Counts an object.
+    pub(super) fn add(&mut self, stored: &Stored, judgement: &Judgement) {
+        for name in &judgement.policies {
+            self.policies.entry(name.clone()).or_default().matched += 1;
+        }
+        for (name, counts) in &judgement.counts {
+            self.policies.entry(name.clone()).or_default().counts.add(*counts);
+        }
+        for finding in &judgement.findings {
+            let Some(policy) = &finding.policy else { continue };
+            let Some(found) = self.policies.get_mut(&policy.rule.policy) else { continue };
+            if policy.is_violation() && found.first.len() < MAX_VIOLATIONS {
+                found.first.push(violation(stored, &policy.rule.id, finding));
+            }
+        }
+        for key in &judgement.exemptions {
+            *self.exemptions.entry(key.clone()).or_default() += 1;
+        }
+    }
+}
+
+/// A violation in the form of a status.
+fn violation(stored: &Stored, rule: &str, finding: &Finding) -> Value {
+    without_nulls(json!({
+        "rule": rule,
+        "kind": stored.kind.kind,
+        "namespace": given(&stored.namespace),
+        "name": stored.name,
+        "field": truncate(&masked_keys(finding.pointer.as_str()), MAX_FIELD_BYTES),
+        "message": truncate(&finding.message(), MAX_VIOLATION_BYTES),
+    }))
+}
+
+/// Writes the statuses that differ.
+pub(super) async fn write_all(
+    run: &Run<'_>,
+    heads: &[Head],
+    policies: &Policies,
+    found: &AuditCounts,
+    faults: &mut Faults,
+) -> Result<(), TooManyFaults> {
+    let params = PatchParams::apply(FIELD_MANAGER).force();
+    for head in heads {
+        let Some(status) = status(head, policies, found, run.now) else { continue };
+        let Head { kind, namespace, name, .. } = head;
+        let (api_version, metadata) =
+            (kind.api_version(), without_nulls(json!({"name": name, "namespace": given(namespace)})));
+        let object =
+            json!({"apiVersion": api_version, "kind": kind.kind, "metadata": metadata, "status": status});
+        let request = Request::new(path(&api_version, namespace, kind.plural));
+        let request = request.patch_subresource("status", name, &params, &Patch::Apply(&object));
+        if let Fetched::Unknown(why) = write(run.reader, "patch the status of", kind, request).await {
+            faults.add(why)?;
+        }
+    }
+    Ok(())
 }
 
 /// The new status of a policy or an exemption; `None` when the stored one is up to date.

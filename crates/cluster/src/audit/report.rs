@@ -1,21 +1,16 @@
 //! The report of one stored object, in the form of OpenReports. No I/O here.
 //! Source: openreports.io/v1alpha1, the fields of Report and ClusterReport.
 
-use std::collections::BTreeMap;
-
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::events::truncate;
 use memgate_model::digest;
 use memgate_model::finding::Finding;
 use memgate_model::kind::Kind;
 use memgate_model::policy_rule::{AtAdmission, Counts, PolicyFinding, PolicyStatus};
 use memgate_policy::judge::Judgement;
 
-use super::subjects::Stored;
-use super::{given, without_nulls};
+use super::state::Stored;
+use super::{given, truncate, without_nulls};
 
 /// The group and version of reports.
 pub(super) const REPORT_API: (&str, &str) = ("openreports.io", "v1alpha1");
@@ -81,7 +76,7 @@ impl Report {
             "summary": summary(judgement),
             "results": results,
         });
-        let digest = content_digest(&object.to_string()).unwrap_or_default();
+        let digest = content_digest(&object).unwrap_or_default();
         Some(Self { namespace: namespace.clone(), name: report_name, object, digest })
     }
 }
@@ -96,36 +91,13 @@ pub(super) fn report_name_start(kind: &Kind) -> String {
     format!("memgate-{}-", kind.kind.to_lowercase())
 }
 
-/// The digest of the fields of a report that memgate writes, in any order. It is computed without building a tree: a
-/// stored report may be as large as etcd allows. `None` when the text is not a report.
-pub(super) fn content_digest(text: &str) -> Option<u64> {
-    let mut content: Content<'_> = serde_json::from_str(text).ok()?;
-    content.metadata.labels.retain(|key, _| [MANAGED_BY.0, AUDITED_BY].contains(&key.as_str()));
-    digest::of(&serde_json::to_string(&content).ok()?)
-}
-
-/// The fields of a report that memgate writes.
-#[derive(Deserialize, Serialize)]
-struct Content<'r> {
-    #[serde(borrow)]
-    metadata: Metadata<'r>,
-    #[serde(borrow, default)]
-    source: Option<&'r RawValue>,
-    #[serde(borrow, default)]
-    scope: Option<&'r RawValue>,
-    #[serde(borrow, default)]
-    summary: Option<&'r RawValue>,
-    #[serde(borrow, default)]
-    results: Option<&'r RawValue>,
-}
-
-#[derive(Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Metadata<'r> {
-    #[serde(default)]
-    labels: BTreeMap<String, String>,
-    #[serde(borrow, default)]
-    owner_references: Option<&'r RawValue>,
+/// The digest of the fields of a report that memgate writes, in any order.
+pub(super) fn content_digest(report: &Value) -> Option<u64> {
+    let labels = report.pointer("/metadata/labels");
+    let labels = [MANAGED_BY.0, AUDITED_BY].map(|key| labels.and_then(|labels| labels.get(key)));
+    let owners = report.pointer("/metadata/ownerReferences");
+    let content = ["source", "scope", "summary", "results"].map(|field| report.get(field));
+    digest::of(&json!([labels, owners, content]).to_string())
 }
 
 /// The number of results of each kind, including those that the report leaves out.

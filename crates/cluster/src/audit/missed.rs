@@ -1,0 +1,175 @@
+//! Running pods of agents that lack their memory, by what owns them. A pod lacks its memory if it would get some were it
+//! made now.
+
+use std::collections::BTreeMap;
+
+use kube::api::PostParams;
+use kube::core::Request;
+use serde_json::{Value, json};
+
+use crate::cluster_state::{AgentPod, Fetched, elements, text};
+use crate::reader::path;
+use crate::replay::Owner;
+use memgate_core::decide::decide;
+use memgate_model::family::Family;
+use memgate_model::kind::{Kind, POD, SYSTEM_NAMESPACES};
+use memgate_model::object::{KindState, Reference};
+use memgate_model::reason::Reason;
+use memgate_model::request::Request as Review;
+use memgate_model::schema::Schema;
+use memgate_model::snapshot::Snapshot;
+use memgate_platforms::inject::INJECTED_ANNOTATION;
+use memgate_primitives::name::is_dns_subdomain;
+
+use super::state::{Pages, State, Stored};
+use super::{Faults, Run, TooManyFaults, truncate, without_nulls, write};
+
+/// How many Events a run writes; the next one goes on.
+const MAX_EVENTS: usize = 100;
+
+/// How much of kind and name goes into the name of an Event, which may have 253 bytes.
+const MAX_NAME_BYTES: usize = 230;
+
+static EVENT: Kind = Kind::new(("events.k8s.io", "v1"), "Event", "events", Schema::Any);
+
+/// The pods of an owner that lack their memory.
+#[derive(Debug, Default)]
+pub(super) struct Missed {
+    pods: usize,
+    api_version: String,
+    uid: Option<String>,
+}
+
+impl Missed {
+    /// What the log and an Event say, and how the pods get their memory.
+    pub(super) fn sentence(&self, owner: &Owner) -> String {
+        let pods = if self.pods == 1 { "1 pod runs".to_owned() } else { format!("{} pods run", self.pods) };
+        format!("{}: {pods} without the memory that a new one would get; {}", owner.title(), owner.renewal())
+    }
+}
+
+/// Counts the running pods without their memory.
+pub(super) async fn count(
+    state: &mut State<'_>,
+    faults: &mut Faults,
+) -> Result<BTreeMap<Owner, Missed>, TooManyFaults> {
+    let mut missed = BTreeMap::<Owner, Missed>::new();
+    let settings = state.snapshot.settings.clone();
+    let families = settings.families.iter().filter(|family| has_objects(&state.snapshot, family));
+    let selectors: Vec<_> = families.flat_map(|family| family.pods.selectors).collect();
+    for (index, selector) in selectors.iter().enumerate() {
+        let mut pages = Pages::new(state.reader, &POD, selector.query());
+        loop {
+            let mut pods = match pages.next().await {
+                Ok(Some(pods)) => pods,
+                Ok(None) => break,
+                Err(why) => {
+                    faults.add(why)?;
+                    break;
+                }
+            };
+            pods.retain(|pod| {
+                let is_seen = !SYSTEM_NAMESPACES.contains(&pod.namespace.as_str())
+                    && pod.namespace != settings.policies.own_namespace;
+                is_seen && {
+                    let pod = read(pod);
+                    let labels = labels(&pod);
+                    let has = |key: &str| pod.annotation(key).is_some();
+                    // Each pod counts once.
+                    !pod.ends() && selectors.iter().position(|it| it.selects(&labels, has)) == Some(index)
+                }
+            });
+            for (pod, lacks_memory) in state.judge(pods, faults, lacks_memory).await? {
+                if lacks_memory == Some(true) {
+                    let (owner, found) = owner(&read(&pod));
+                    missed.entry(owner).or_insert(found).pods += 1;
+                }
+            }
+        }
+    }
+    Ok(missed)
+}
+
+fn has_objects(snapshot: &Snapshot, family: &Family) -> bool {
+    let kinds = family.kinds.watched.iter().filter(|kind| !kind.group.is_empty());
+    kinds.filter_map(|kind| snapshot.kind(kind)).any(|state| KindState::kept(state).next().is_some())
+}
+
+fn read(pod: &Stored) -> AgentPod {
+    AgentPod { json: serde_json::from_str(&pod.text).unwrap_or_default() }
+}
+
+fn labels(pod: &AgentPod) -> BTreeMap<String, String> {
+    let labels = pod.json.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
+    labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+}
+
+/// Whether a pod would get memory that it has not, and what is not known.
+fn lacks_memory(pod: &Stored, snapshot: &Snapshot) -> (bool, Vec<Reference>) {
+    let decision = decide(&Review::to_create_pod(&pod.namespace, &pod.name, &pod.text), snapshot);
+    // What was injected into a pod stays in it when the memory is deleted.
+    let has_none = matches!(decision.reason, Reason::ReferenceMissing | Reason::ReferenceInvalid)
+        && read(pod).annotation(INJECTED_ANNOTATION).is_none();
+    if decision.adds_memory() || has_none { (true, Vec::new()) } else { (false, decision.unknown) }
+}
+
+/// What owns a pod. A user who makes a pod may write anything as its owner: then it is the pod itself.
+fn owner(pod: &AgentPod) -> (Owner, Missed) {
+    let controls = |owner: &&Value| owner.get("controller") == Some(&Value::Bool(true));
+    let reference = elements(&pod.json, "/metadata/ownerReferences").find(controls);
+    let (owner, is_kind) = (pod.owner(), |kind: &str| kind.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+    let uid = |object: &Value, pointer: &str| Some(text(object, pointer).to_owned());
+    let (owner, api_version, uid) = match reference {
+        Some(reference) if is_kind(&owner.kind) && is_dns_subdomain(&owner.name) => {
+            // Of a Deployment the pod names only the ReplicaSet.
+            let is_named = text(reference, "/kind") == owner.kind;
+            let uid = if is_named { uid(reference, "/uid") } else { None };
+            (owner, text(reference, "/apiVersion").to_owned(), uid)
+        }
+        _ => {
+            let (kind, name) = (POD.kind.to_owned(), pod.name().to_owned());
+            (Owner { kind, name, ..owner }, POD.api_version(), uid(&pod.json, "/metadata/uid"))
+        }
+    };
+    (owner, Missed { pods: 0, api_version, uid })
+}
+
+/// Writes an Event for each owner, unless it has one: the apiserver keeps Events for an hour.
+pub(super) async fn write_events(
+    run: &Run<'_>,
+    missed: &BTreeMap<Owner, Missed>,
+    faults: &mut Faults,
+) -> Result<(), TooManyFaults> {
+    let mut written = 0;
+    for (owner, missed) in missed {
+        let Owner { kind, namespace, name } = owner;
+        let own_name = format!("{}.{name}", kind.to_lowercase());
+        let own_name = truncate(&own_name, MAX_NAME_BYTES).trim_end_matches(['.', '-']);
+        let event = json!({
+            "apiVersion": EVENT.api_version(),
+            "kind": EVENT.kind,
+            "metadata": {"name": format!("{own_name}.memgate-audit"), "namespace": namespace},
+            "eventTime": run.now.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string(),
+            "type": "Warning",
+            "reason": "MemoryMissed",
+            "action": "Audit",
+            "note": truncate(&missed.sentence(owner), 1024),
+            "regarding": without_nulls(json!({
+                "apiVersion": missed.api_version, "kind": kind, "namespace": namespace, "name": name, "uid": missed.uid,
+            })),
+            "reportingController": "memgate",
+            "reportingInstance": "memgate-audit",
+        });
+        let request = Request::new(path(&EVENT.api_version(), namespace, EVENT.plural));
+        let request = request.create(&PostParams::default(), event.to_string().into_bytes());
+        match write(run.reader, "create", &EVENT, request).await {
+            Fetched::Found(is_written) => written += usize::from(is_written),
+            Fetched::Absent => {}
+            Fetched::Unknown(why) => faults.add(why)?,
+        }
+        if written >= MAX_EVENTS {
+            break;
+        }
+    }
+    Ok(())
+}
