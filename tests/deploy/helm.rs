@@ -45,7 +45,7 @@ const SAME: &[(&[&str], &[&str])] = &[
     ),
     (&["policies.enabled=false"], &["--no-policies"]),
     (&["policies.arkBrokers=true"], &["--component=ark-brokers"]),
-    (&["scan.enabled=true"], &["--component=scan"]),
+    (&["audit.enabled=false"], &["--no-audit"]),
     (&["policies.strict=true"], &["--component=policy-strict"]),
     (
         &["policies.strict=true", "families.ark.enabled=false", "families.orka.enabled=false"],
@@ -196,7 +196,9 @@ pub(crate) const OF_A_RELEASE: [&str; 6] = [
 /// By kind and name, without what only a release has.
 fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
     let named = |mut object: Value| {
-        for labels in ["/metadata/labels", "/spec/template/metadata/labels"] {
+        let of_pods = "/spec/template/metadata/labels";
+        let of_jobs = format!("/spec/jobTemplate{of_pods}");
+        for labels in ["/metadata/labels", of_pods, &of_jobs] {
             if let Some(labels) = object.pointer_mut(labels).and_then(Value::as_object_mut) {
                 labels.retain(|label, _| !OF_A_RELEASE.contains(&label.as_str()));
             }
@@ -324,7 +326,7 @@ fn passes_on_what_is_set() {
         "fullnameOverride=gate",
         "webhooks.namePrefix=zz-",
         "settings.leafValidity=24h",
-        "policies.audit.interval=1h",
+        "audit.schedule=0 * * * *",
         "log.format=json",
         "extraArgs={--log=debug}",
         "webhooks.pods.failurePolicy=Fail",
@@ -342,12 +344,12 @@ fn passes_on_what_is_set() {
         "--webhook-configuration=zz-gate",
         "--ca-secret=gate-ca",
         r#"--settings={\"leafValidity\":\"24h\"}"#,
-        "--audit-interval=1h",
         "--log-format=json",
         "--log=debug",
     ] {
         assert!(args.contains(&format!("\"{flag}\"")), "{flag} is not in {args}");
     }
+    assert_eq!(objects["batch/v1 CronJob gate-audit"]["spec"]["schedule"], "0 * * * *");
     assert_eq!(deployment["metadata"]["labels"]["team"], "platform");
     let entries =
         &objects["admissionregistration.k8s.io/v1 MutatingWebhookConfiguration zz-gate"]["webhooks"];
@@ -644,6 +646,7 @@ fn the_tables_are_memgates() {
         "deletions": shared(validating, "deletions.memgate.dev"),
         "policies": short(&entry(validating, "policies.memgate.dev")),
         "policyRights": rights(&all)[rights(&without).len()..],
+        "auditRights": audit_rights(&[]).1,
         "inject": required["objects"][0]["key"],
         "notDisabled": last(&pods),
         "families": families,
@@ -687,6 +690,16 @@ fn alerts_and_the_dashboard_are_memgates() {
 }
 
 /// What one family adds, and what policies change of it.
+/// What the account of audits may do: first what each family adds, then the rest.
+fn audit_rights(arguments: &[&str]) -> (Vec<Value>, Vec<Value>) {
+    let objects = printed(&[arguments, &["--no-events"]].concat());
+    let is_role = |it: &&Value| it["kind"] == "ClusterRole" && it["metadata"]["name"] == "memgate-audit";
+    let rules = objects.iter().find(is_role).and_then(|role| role["rules"].as_array()).expect("rules");
+    // Namespaces, policies, their status, reports and pods.
+    let (of_families, rest) = rules.split_at(rules.len() - 5);
+    (of_families.to_vec(), rest.to_vec())
+}
+
 fn table(family: &str) -> Value {
     let objects = printed(&[&format!("--family={family}"), "--no-policies"]);
     let judged = printed(&[&format!("--family={family}")]);
@@ -749,7 +762,7 @@ fn table(family: &str) -> Value {
     let asked = if validated == json!([]) { validating.iter().find(is_asked) } else { None };
     let asked = asked.map_or(("resources", &validated), |entry| ("advice", &entry["rules"]));
     json!({
-        "name": family, "rights": rights, "staysOpen": stays_open, "pods": pods, "runs": runs,
+        "name": family, "rights": rights, "auditRights": audit_rights(&[&format!("--family={family}")]).0, "staysOpen": stays_open, "pods": pods, "runs": runs,
         "asked": {"set": asked.0, "rules": asked.1},
         "defaults": defaults, "policyDefaults": policy_defaults, "policyMutating": policy_mutating,
         "validated": validated, "memories": memories, "validating": validating,

@@ -87,7 +87,9 @@ rules of roles and of the roles for pauses are those of every release, but for t
 {{- $text = replace "NAMESPACE:memgate'" (printf "NAMESPACE:%s'" (include "memgate.account" $root)) $text -}}
 {{- $object := $text | replace "NAMESPACE" $root.Release.Namespace | replace "INSTALLATION" (include "memgate.clusterName" $root) | fromJson -}}
 {{- range default list $object.subjects -}}
+{{- if eq .name (include "memgate.name" $root) -}}
 {{- $_ := set . "name" (include "memgate.account" $root) -}}
+{{- end -}}
 {{- end -}}
 {{- if $rules -}}
 {{- $_ := set $object "rules" (dict "of" $rules | toJson | replace `"memgate-ca"` (include "memgate.caSecret" $root | quote) | fromJson).of -}}

@@ -51,11 +51,24 @@
 - --ca-secret={{ include "memgate.caSecret" . }}
 {{- end }}
 {{- end }}
-{{- with .Values.policies.audit }}
-{{- include "memgate.flags" (dict "audit-interval" .interval) }}
-{{- end }}
 {{- include "memgate.flags" (dict "log" .Values.log.level "log-format" .Values.log.format) }}
 {{- range .Values.extraArgs }}
 - {{ . | quote }}
+{{- end }}
+{{- end }}
+
+{{/* The arguments of an audit beyond those of the base. */}}
+{{- define "memgate.auditArguments" -}}
+{{- range (include "memgate.families" . | fromJson).families }}
+- --family={{ .name }}
+{{- end }}
+{{- with .Values.settings }}
+- {{ printf "--settings=%s" (toJson .) | quote }}
+{{- end }}
+{{- if .Values.policies.arkBrokers }}
+- --ark-brokers
+{{- end }}
+{{- if not .Values.events.enabled }}
+- --no-events
 {{- end }}
 {{- end }}
