@@ -482,7 +482,8 @@ impl<'de> Reader<'de> for TreeReader<'_, '_> {
     #[inline]
     fn scalar<E: Error>(self, scalar: Scalar<'de>) -> Result<Tree, E> {
         Ok(match (scalar, self.schema) {
-            (Scalar::Null, _) => Tree::Null,
+            // The prompt of a run may be here, in place of an object.
+            (Scalar::Null, _) | (Scalar::Text(_), Schema::Pruned(_)) => Tree::Null,
             (Scalar::Boolean(value), _) => Tree::Boolean(value),
             (Scalar::Number(number), _) => {
                 let whole = || number.as_f64().filter(|_| number.is_f64()).and_then(number::whole);
@@ -492,8 +493,6 @@ impl<'de> Reader<'de> for TreeReader<'_, '_> {
             // Only the type of the value matters, so its bytes need not be kept.
             (Scalar::Text(_), Schema::Any) => Tree::Text(Arc::default()),
             (Scalar::Text(text), Schema::Credential) => Tree::Text(masked(&text).into()),
-            // The prompt of a run may be here, in place of an object.
-            (Scalar::Text(_), Schema::Pruned(_)) => Tree::Null,
             (Scalar::Text(text), _) => Tree::Text(text.into()),
         })
     }

@@ -128,17 +128,19 @@ impl<'s> Splicer<'s> {
         }
         match context.block_at {
             Some(at) if is_long(value) && !is_filled => self.replace_by_block(old, value, at, context),
-            _ => self.replace_in_line(old, value),
+            _ => {
+                self.replace_in_line(old, value);
+                Some(())
+            }
         }
     }
 
     /// Writes a value in place of an old one, on the line of its key if it has one.
-    fn replace_in_line(&mut self, old: &Node, value: &Value) -> Option<()> {
+    fn replace_in_line(&mut self, old: &Node, value: &Value) {
         let is_empty = old.start == old.end;
         let new = if value.is_string() { emit::scalar(value, false) } else { emit::inline(value) };
         let text = if is_empty { format!(" {new}") } else { new };
         self.splices.push(Splice { start: old.start, end: old.end, text });
-        Some(())
     }
 }
 

@@ -211,7 +211,11 @@ impl Check {
         }
         let is_known = self.note_unknown(judged, outcome);
         // Of a value that is not known, but for an address, what is known of it is judged.
-        if (is_known || !self.is_of_endpoint()) && !self.judge_values(judged, outcome) && is_known {
+        if !is_known && self.is_of_endpoint() {
+            return;
+        }
+        let has_value = self.judge_values(judged, outcome);
+        if is_known && !has_value {
             self.judge_absence(judged, outcome);
         }
     }
@@ -393,7 +397,7 @@ impl Check {
             _ if !is_there && is_of_both => Applies::No,
             Condition::Exists(false) if !is_there => self.met_by("is not set"),
             Condition::Written(_) if !is_own && is_of_both && judged.can_be_written(path) => {
-                self.unknown(self.place(judged.view), Why::Author)
+                unknown(self.place(judged.view), Why::Author)
             }
             Condition::Written(wanted) => self.hold_written(wanted, is_own.then_some(object)),
             _ if !is_there => Applies::No,
@@ -422,14 +426,14 @@ impl Check {
     /// Whether a value meets it; one that is not known may do so.
     fn hold_value(&self, judged: &JudgedView<'_>) -> Applies {
         if let Some(why) = self.why_unknown(judged.view) {
-            return self.unknown(self.place(judged.view), why);
+            return unknown(self.place(judged.view), why);
         }
         let (mut is_absent, mut first_unknown) = (true, None);
         for (part, place, why) in self.values(judged) {
             let found = self.found(&part);
             is_absent &= found.is_none();
             if let Some(why) = why {
-                first_unknown.get_or_insert_with(|| self.unknown(place, why));
+                first_unknown.get_or_insert_with(|| unknown(place, why));
             } else if found.is_some_and(|found| self.condition.holds(&found, judged.budget)) {
                 return self.met_by_value(self.shown(&part), judged);
             }
@@ -455,10 +459,6 @@ impl Check {
             Some(_) if is_hidden => self.met_by(&format!("is {HIDDEN}")),
             Some(shown) => self.met_by(&format!("is {}", value(judged, &shown))),
         }
-    }
-
-    fn unknown(&self, pointer: Pointer, why: Why) -> Applies {
-        Applies::Unknown(Box::new(Unknown { pointer, why, of: String::new(), digest: 0 }))
     }
 
     /// What views like these can hold at the path; `None` if a rule does not read it there, or they never have it.
@@ -604,6 +604,10 @@ impl Check {
             format!("{before}{shown}{behind}")
         })
     }
+}
+
+fn unknown(pointer: Pointer, why: Why) -> Applies {
+    Applies::Unknown(Box::new(Unknown { pointer, why, of: String::new(), digest: 0 }))
 }
 
 /// Distinguishes the address at a path, or that of the memory.
