@@ -1,7 +1,10 @@
 //! Makes findings: templates of texts, filled with the names and values of users.
 //!
-//! In a template, `{}` is a name in quotes, `{name}` one without, `{text}` a value in quotes, `{value}` one without, `{key}` a key in quotes,
-//! `{bare}` a text as it is and `{field}` the field. Names and values are cut until the message fits.
+//! In a template, `{}` is a name in quotes, `{name}` one without, `{text}` a value in quotes, `{value}` one without,
+//! `{key}` a key in quotes, `{bare}` a text as it is and `{field}` the field. Names and values are cut until the message
+//! fits.
+
+use std::borrow::Cow;
 
 use crate::message::{MAX_NAME_CHARS, fit_message, fits, truncate, truncate_text};
 use crate::prelude::*;
@@ -30,6 +33,10 @@ impl Text {
     /// The same with what to do.
     pub(super) const fn help(self, help: &'static str) -> Self {
         Self { help: Some(help), ..self }
+    }
+
+    fn details(self, message: String) -> Details {
+        Details { help: self.help.map(Cow::Borrowed), ..Details::from(message) }
     }
 
     fn fill<T: AsRef<str>>(self, severity: Severity, at: &Pointer, values: &[T]) -> String {
@@ -139,9 +146,7 @@ impl<'w> Report<'w> {
         }
         let text = text.into();
         let shown: Box<[Box<str>]> = values.iter().map(|value| excerpt(value)).collect();
-        let details = move |at: &Pointer| {
-            Details::from(text.fill(severity, at, &shown)).help(text.help.map(str::to_owned))
-        };
+        let details = move |at: &Pointer| text.details(text.fill(severity, at, &shown));
         let finding = Finding::deny_within(self.budget, code, at.pointer(), details);
         let fingerprint_value = if is_denial { values.join("\n") } else { String::new() };
         Some(Finding { severity, fingerprint_value, ..finding })
@@ -214,7 +219,7 @@ impl<'w> Report<'w> {
         let finding = Finding::warn_within(self.budget, code, at.pointer(), move |at| {
             let message = |hint: &str| text.fill(Severity::Warn, at, &[&*name, hint]);
             let whole = message(&did_you_mean(nearest(&name, known.iter().map(AsRef::as_ref))));
-            Details::from(if fits(&whole) { whole } else { message("") }).help(text.help.map(str::to_owned))
+            text.details(if fits(&whole) { whole } else { message("") })
         });
         self.extend([finding]);
     }

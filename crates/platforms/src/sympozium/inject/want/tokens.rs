@@ -25,7 +25,8 @@ use memgate_model::edit::{EnvSource, KeyRef};
 use memgate_model::finding::Code;
 use memgate_model::kind::SECRET;
 use memgate_model::platform_settings::WriterTokens;
-use memgate_model::pod::{self, Container, EnvVarView, Mount};
+use memgate_model::pod::{self, Container, EnvVarView, Mount, NamedView, visit_elements};
+use memgate_model::view::{Text, view};
 use memgate_primitives::pointer::Path;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -42,6 +43,24 @@ struct Token {
     owner: String,
     /// The name of the server's Deployment and Service.
     server: String,
+}
+
+view! {
+    /// The source of a volume.
+    VolumeSourceView {
+        /// The name, if it is a Secret.
+        secret: Text<'a> = "secretName",
+        /// The sources, unread, if it joins several.
+        sources: &'a RawValue = "sources",
+    }
+
+    /// One of several sources.
+    SourceView {
+        /// A Secret of which every key becomes a variable.
+        of_variables: NamedView<'a> = "secretRef",
+        /// A Secret of which every key becomes a file.
+        of_files: NamedView<'a> = "secret",
+    }
 }
 
 /// Secrets with tokens, each with the Agent or Ensemble of its server.
@@ -247,13 +266,10 @@ impl<'s> WantedBuilder<'_, 's> {
         let servers = [AGENT_CONTAINER, MEMORY_SERVER, PACK_SIDECAR];
         let volumes = self.pod.around.parts.volumes().enumerate();
         let held = volumes.filter_map(|(index, volume)| {
-            let (secret, projected) = (json(volume.secret), json(volume.projected));
-            let sources = projected.get("sources").and_then(Value::as_array).into_iter().flatten();
-            let mut names = sources.map(|it| it.pointer("/secret/name")).chain([secret.get("secretName")]);
-            Some((
-                volume.name.as_deref()?,
-                (index, names.find_map(|name| owner_of(name?.as_str(), secrets))?),
-            ))
+            let source = pod::read::<VolumeSourceView<'_>>(volume.secret.or(volume.projected))?;
+            let of_secret = owner_of(source.secret.as_deref(), secrets);
+            let owner = of_secret.or_else(|| Some(first_source(source.sources, secrets)?.1));
+            Some((volume.name.as_deref()?, (index, owner?)))
         });
         let held: BTreeMap<&str, (usize, &str)> = held.collect();
         let mut findings = Vec::new();
@@ -305,9 +321,15 @@ fn owner_of<'o>(secret: Option<&str>, secrets: &'o Secrets) -> Option<&'o str> {
     secrets.iter().find(|(name, _)| Some(&**name) == secret).map(|(_, owner)| owner.as_str())
 }
 
-/// A part of a pod that was left unread.
-fn json(raw: Option<&RawValue>) -> Value {
-    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+/// The first of these Secrets in a list of sources: its index, and the owner of the token.
+fn first_source<'o>(list: Option<&RawValue>, secrets: &'o Secrets) -> Option<(usize, &'o str)> {
+    let (mut index, mut found) = (0, None);
+    visit_elements(list, |SourceView { of_variables, of_files }| {
+        let mut names = [of_variables, of_files].into_iter().flatten().filter_map(|secret| secret.name);
+        found = found.or_else(|| Some((index, names.find_map(|name| owner_of(Some(&name), secrets))?)));
+        index += 1;
+    });
+    found
 }
 
 /// The place where a container has a token as a variable, and the owner of the token if its Secret is named.
@@ -323,9 +345,6 @@ fn of_variables<'o>(
             return Some((place.key("env").index(index), owner));
         }
     }
-    let env_from = json(container.env_from);
-    env_from.as_array()?.iter().enumerate().find_map(|(index, source)| {
-        let owner = owner_of(source.pointer("/secretRef/name")?.as_str(), secrets)?;
-        Some((place.key("envFrom").index(index), Some(owner)))
-    })
+    let (index, owner) = first_source(container.env_from, secrets)?;
+    Some((place.key("envFrom").index(index), Some(owner)))
 }
