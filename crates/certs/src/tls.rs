@@ -190,7 +190,7 @@ impl ServingCert {
             let now = self.clock.unix_now();
             // A pair that was refused for its dates: the clock was wrong, or its time has come.
             let due = pending.take_if(|pair: &mut CertKeyPair| pair.check_dates(now).is_ok());
-            if let Some(read) = new_pair.or(due.map(Ok)) {
+            if let Some(read) = new_pair.or_else(|| due.map(Ok)) {
                 pending = None;
                 let usable = read.and_then(|pair| match pair.check_dates(now) {
                     Ok(()) => Ok(pair),
@@ -200,11 +200,11 @@ impl ServingCert {
                     }
                 });
                 let usable = usable.map(|pair| (pair.not_after, self.install(pair)).0);
-                metrics.count_rotation(CertKind::Leaf, replaced("certificate", usable));
+                metrics.count_rotation(CertKind::Leaf, replaced("certificate", &usable));
             }
             if let (Some(read), Some(current)) = (new_client_ca, &self.client_ca) {
                 let usable = read.map(|ca| (ca.not_after, current.store(Arc::new(ca))).0);
-                metrics.count_rotation(CertKind::ClientCa, replaced("client CA", usable));
+                metrics.count_rotation(CertKind::ClientCa, replaced("client CA", &usable));
             }
         }
     }
@@ -226,7 +226,7 @@ impl ServingCert {
 
     /// From when until when the first of the CAs of callers to expire is valid, in seconds since 1970.
     pub fn client_ca_validity(&self) -> Option<(i64, i64)> {
-        self.client_ca.as_ref().map(|ca| ca.load()).map(|ca| (ca.not_before, ca.not_after))
+        self.client_ca.as_ref().map(ArcSwap::load).map(|ca| (ca.not_before, ca.not_after))
     }
 
     /// Why callers should not be sent here; `None` when ready.
@@ -273,8 +273,8 @@ impl ServingCert {
 }
 
 /// Logs that a file was replaced by one that is valid until a time, or why it cannot be used; whether it can.
-fn replaced(what: &str, usable: Result<i64, Error>) -> bool {
-    match &usable {
+fn replaced(what: &str, usable: &Result<i64, Error>) -> bool {
+    match usable {
         Ok(not_after) => tracing::info!(not_after = date(*not_after), "a new {what} is in use"),
         Err(error) => {
             let error = explained(error);

@@ -179,7 +179,7 @@ mod tests {
         }
         assert_eq!(logged(&log, true, "one", 150) + logged(&log, true, "two", 150), 200);
         assert_eq!(left_out(&log), ["100 of other namespaces"]);
-        clock.advance(Duration::from_secs(60));
+        clock.advance(Duration::from_mins(1));
         assert_eq!(logged(&log, true, "one", 201), 200, "the others were silent");
         assert_eq!(left_out(&log), ["1 of one"]);
     }

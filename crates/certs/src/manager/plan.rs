@@ -123,7 +123,7 @@ pub(super) fn plan(
     }
     set.complete_bundle(known);
     let has_bundle = ca_bundle::pem(&set.bundle).as_bytes() == text;
-    Ok((set, step.or((!has_bundle).then_some(Step::Bundle))))
+    Ok((set, step.or_else(|| (!has_bundle).then_some(Step::Bundle))))
 }
 
 /// Whether a certificate has reached the age at which it is replaced.

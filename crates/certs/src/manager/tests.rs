@@ -108,7 +108,7 @@ async fn a_replica_that_does_not_hold_the_lease_only_reads() {
     assert_eq!(cluster.get(SECRET), None);
     let mut writer = writer(&cluster);
     rounds(std::slice::from_mut(&mut writer), 2).await;
-    let writes = cluster.writes(SECRET);
+    let before = cluster.writes(SECRET);
     round(&mut reader).await;
     assert!(serves(&reader, &cluster) && reader.failures.last(step).is_empty());
     // What the holder does not renew or mend is reported, and goes on being presented.
@@ -122,7 +122,7 @@ async fn a_replica_that_does_not_hold_the_lease_only_reads() {
         assert_eq!(reader.failures.last(step), reported);
         assert!(reader.presented.is_some() && reader.serving_cert.not_ready_reason().is_none());
     }
-    assert_eq!((cluster.writes(SECRET), cluster.writes(&path(Phase::Mutate))), (writes, 1));
+    assert_eq!((cluster.writes(SECRET), cluster.writes(&path(Phase::Mutate))), (before, 1));
 }
 
 /// As when a Lease was taken while its holder hung.
@@ -435,7 +435,7 @@ async fn a_lease_that_cannot_be_used_is_tried_again() {
     let cluster = StubCluster::new();
     cluster.refuse("POST", 403);
     let allow = async {
-        sleep(Duration::from_secs(60)).await;
+        sleep(Duration::from_mins(1)).await;
         cluster.refuse("POST", 0);
     };
     let (taken, ()) = tokio::join!(is_taken(&cluster), allow);

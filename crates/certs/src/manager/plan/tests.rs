@@ -99,6 +99,9 @@ fn a_certificate_that_does_not_fit_is_replaced_at_once() {
     }
 }
 
+/// Keys of a Secret, and what is written there.
+type Damage<'a> = Vec<(&'a str, Vec<u8>)>;
+
 /// What becomes of a Secret in each state in which it may be found, without and with a memory of it.
 #[test]
 fn a_damaged_secret_is_restored_from_memory() {
@@ -107,7 +110,7 @@ fn a_damaged_secret_is_restored_from_memory() {
     let half = |key: &str| text(&good, key)[..text(&good, key).len() / 2].to_vec();
     let (stranger, expired) = (data(&fresh().0), data(&planned(None, None, START - 2 * YEAR).0));
     let leaf = |key: &str| text(&good, &key.replace("ca", "tls"));
-    let rows: [(&str, Vec<(&str, Vec<u8>)>); 8] = [
+    let rows: [(&str, Damage<'_>); 8] = [
         (
             "empty",
             ["ca.crt", "ca.key", "tls.crt", "tls.key", "bundle.crt"].map(|key| (key, Vec::new())).into(),
@@ -203,7 +206,7 @@ fn no_replica_ever_presents_what_callers_do_not_trust() {
             13 => stored = None,
             31 => drop(stored.as_mut().and_then(|data| data.remove("ca.key"))),
             57 => {
-                drop(stored.as_mut().and_then(|data| data.insert(BUNDLE.to_owned(), ByteString::default())))
+                drop(stored.as_mut().and_then(|data| data.insert(BUNDLE.to_owned(), ByteString::default())));
             }
             // Another replica becomes the writer, and reads first.
             71 => known = stored.as_ref().and_then(|data| CertSet::read(data, now)),
