@@ -471,8 +471,7 @@ fn writes_whole_numbers_from_a_file_of_values() {
     assert_eq!(deployment["minReadySeconds"], json!(2_000_000));
     assert_eq!(pod["terminationGracePeriodSeconds"], json!(4_000_020));
     assert_eq!(objects["v1 Service memgate"]["spec"]["ports"][0]["port"], json!(8443));
-    let settings =
-        r#"--settings={"drain":4000000,"maxBodyBytes":8388608,"maxState":67108864}"#;
+    let settings = r#"--settings={"drain":4000000,"maxBodyBytes":8388608,"maxState":67108864}"#;
     let args = pod["containers"][0]["args"].as_array().expect("a list");
     assert!(args.contains(&json!(settings)), "{args:?}");
 }
@@ -671,6 +670,7 @@ fn the_objects_are_memgates() {
             Need::Always => vec!["always"],
             Need::OwnCertificates => vec!["own-certificates"],
             Need::Policies => vec!["policies"],
+            Need::Audit => vec!["audit"],
             Need::Components(components) => components.iter().map(name).collect(),
         };
         let (part, _) = InstallPart::ALL.into_iter().find(|(_, part)| *part == row.part).expect("a part");

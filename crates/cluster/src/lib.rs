@@ -13,8 +13,8 @@
 //! and, except for `listed_state`, their number. [`doctor`] judges the result.
 
 pub mod agents;
-pub mod check;
 pub mod audit;
+pub mod check;
 pub mod client;
 pub mod cluster_state;
 pub mod doctor;

@@ -451,7 +451,7 @@ fn spawn_with_cluster(
         let client = with_idle_timeout(client, timers.watch_idle, &Pages::default(), || ());
         let &Timers { ca_poll: poll, propagation, .. } = &**timers;
         let every = ManagerTimers { poll, propagation };
-        let manager = CertManager::new(builtin, client, clock.clone(), every, metrics, certificate);
+        let manager = CertManager::new(builtin, client, options.clock.clone(), every, metrics, certificate);
         tasks.spawn(Box::pin(manager.run()));
     }
     let app = Arc::clone(&health.app);
