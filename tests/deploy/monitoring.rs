@@ -55,6 +55,8 @@ const UP: (&str, &[&str]) = ("up", &[]);
 const DEPLOYMENT: [(&str, &[&str]); 2] = [
     ("kube_deployment_spec_replicas", &["namespace", "deployment"]),
     ("kube_deployment_status_replicas_ready", &["namespace", "deployment"]),
+    ("kube_cronjob_status_last_successful_time", &["namespace", "cronjob"]),
+    ("kube_cronjob_created", &["namespace", "cronjob"]),
 ];
 
 /// What rules of deploy/monitoring record, and the labels that are left of what they ask for.

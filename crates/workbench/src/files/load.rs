@@ -351,10 +351,8 @@ impl<'p> Loading<'p> {
         let is_built = self.inputs.origins.rendered.contains_key(source.name());
         let may_be_manifest = LazyCell::new(|| is_built || may_be_manifest(source.text().as_bytes()));
         let is_template = is_template(source);
-        if is_template {
-            if pass_over_template(source, is_given && is_named, &mut self.inputs) {
-                self.inputs.passed_over.push(PassedOver::template(source));
-            }
+        if is_template && pass_over_template(source, is_given && is_named, &mut self.inputs) {
+            self.inputs.passed_over.push(PassedOver::template(source));
         }
         let mut is_manifest = is_given && !is_template;
         for mut parsed in parts {
