@@ -62,25 +62,13 @@ pub struct Args {
     #[arg(long = "component", value_name = "NAME", value_parser = choice(Component::ALL))]
     components: Vec<Component>,
 
-    /// Leave policies out
+    /// Leave something out; repeatable
     ///
-    /// Their kinds are not defined, memgate has no right to read them, and the apiserver does not send pods that
-    /// opted out of injection.
-    #[arg(long)]
-    no_policies: bool,
-
-    /// Do not audit what is stored
-    ///
-    /// Without this flag a CronJob judges stored objects and running agent pods, and writes reports and the status of
-    /// policies.
-    #[arg(long)]
-    no_audit: bool,
-
-    /// Do not write Events
-    ///
-    /// memgate does not get the right to write them either.
-    #[arg(long)]
-    no_events: bool,
+    /// policies: their kinds are not defined, memgate has no right to read them, and the apiserver does not send pods that
+    /// opted out of injection. audit: no CronJob judges stored objects and running agent pods, and nothing writes
+    /// reports and the status of policies. events: memgate writes none, and does not get the right.
+    #[arg(long, value_name = "WHAT", value_parser = choice(Without::ALL))]
+    without: Vec<Without>,
 
     /// Namespace of memgate
     #[arg(short, long, value_name = "NAME", value_parser = parse_namespace, default_value = DEFAULT_NAMESPACE)]
@@ -114,6 +102,19 @@ pub struct Args {
     webhook_port: Option<u16>,
 }
 
+/// What an installation can do without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Without {
+    Policies,
+    Audit,
+    Events,
+}
+
+impl Without {
+    const ALL: [(&'static str, Self); 3] =
+        [("policies", Self::Policies), ("audit", Self::Audit), ("events", Self::Events)];
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -138,9 +139,9 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         ca: args.ca.as_deref().map(read_ca).transpose()?,
         settings: passed_on(&keys),
         families: settings.families,
-        policies: !args.no_policies,
-        audit: !args.no_audit,
-        events: !args.no_events,
+        policies: !args.without.contains(&Without::Policies),
+        audit: !args.without.contains(&Without::Audit),
+        events: !args.without.contains(&Without::Events),
         components,
         webhook_port: args.webhook_port,
     };
@@ -169,8 +170,8 @@ fn image(named: Option<&str>, parts: &[InstallPart]) -> anyhow::Result<String> {
 fn components(args: &Args) -> anyhow::Result<BTreeSet<Component>> {
     let mut components: BTreeSet<_> = args.components.iter().copied().collect();
     anyhow::ensure!(
-        !args.no_policies || !components.contains(&Component::PolicyStrict),
-        "--no-policies and --component policy-strict contradict each other"
+        !args.without.contains(&Without::Policies) || !components.contains(&Component::PolicyStrict),
+        "--without policies and --component policy-strict contradict each other"
     );
     let certificates =
         Component::ALL.into_iter().filter(|(_, it)| it.is_certificate() && components.contains(it));

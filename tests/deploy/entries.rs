@@ -234,7 +234,7 @@ fn choices_of_families() -> Vec<Vec<&'static str>> {
 
 fn installations() -> Vec<Installed> {
     const COMPONENTS: [&[&str]; 5] = [
-        &["--no-policies"],
+        &["--without=policies"],
         &[],
         &["--component=policy-strict"],
         &["--component=policy-strict", "--component=ha", "--component=host-network"],
@@ -248,7 +248,7 @@ fn installations() -> Vec<Installed> {
             all.push(Installed {
                 arguments: family.chain(components_given).collect(),
                 families: families.clone(),
-                has_policies: !components.contains(&"--no-policies"),
+                has_policies: !components.contains(&"--without=policies"),
                 is_strict: components.contains(&"--component=policy-strict"),
             });
         }

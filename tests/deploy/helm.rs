@@ -43,9 +43,9 @@ const SAME: &[(&[&str], &[&str])] = &[
         ],
         &["--family=orka"],
     ),
-    (&["policies.enabled=false"], &["--no-policies"]),
+    (&["policies.enabled=false"], &["--without=policies"]),
     (&["policies.arkBrokers=true"], &["--component=ark-brokers"]),
-    (&["audit.enabled=false"], &["--no-audit"]),
+    (&["audit.enabled=false"], &["--without=audit"]),
     (&["policies.strict=true"], &["--component=policy-strict"]),
     (
         &["policies.strict=true", "families.ark.enabled=false", "families.orka.enabled=false"],
@@ -58,7 +58,7 @@ const SAME: &[(&[&str], &[&str])] = &[
     (&["certs.mode=csi"], &["--component=csi-driver"]),
     (&["certs.mode=files"], &["--component=cert-files"]),
     (&["mtls.enabled=true"], &["--component=mtls"]),
-    (&["events.enabled=false"], &["--no-events"]),
+    (&["events.enabled=false"], &["--without=events"]),
     (&["networkPolicy.enabled=true"], &["--component=network-policy"]),
     (&["hostNetwork.enabled=true"], &["--component=host-network"]),
     (&["monitoring.enabled=true"], &["--component=monitoring"]),
@@ -616,7 +616,7 @@ fn the_tables_are_memgates() {
         families.push(table(family.name));
     }
     let all = printed(&[]);
-    let without = printed(&["--no-policies"]);
+    let without = printed(&["--without=policies"]);
     let entry_of = |objects: &[Value], kind: &str, name: &str| {
         let configuration = objects.iter().find(|object| object["kind"] == kind).expect("a configuration");
         let entries = configuration["webhooks"].as_array().expect("entries");
@@ -692,7 +692,7 @@ fn alerts_and_the_dashboard_are_memgates() {
 /// What one family adds, and what policies change of it.
 /// What the account of audits may do: first what each family adds, then the rest.
 fn audit_rights(arguments: &[&str]) -> (Vec<Value>, Vec<Value>) {
-    let objects = printed(&[arguments, &["--no-events"]].concat());
+    let objects = printed(&[arguments, &["--without=events"]].concat());
     let is_role = |it: &&Value| it["kind"] == "ClusterRole" && it["metadata"]["name"] == "memgate-audit";
     let rules = objects.iter().find(is_role).and_then(|role| role["rules"].as_array()).expect("rules");
     // Namespaces, policies, their status, reports and pods.
@@ -701,7 +701,7 @@ fn audit_rights(arguments: &[&str]) -> (Vec<Value>, Vec<Value>) {
 }
 
 fn table(family: &str) -> Value {
-    let objects = printed(&[&format!("--family={family}"), "--no-policies"]);
+    let objects = printed(&[&format!("--family={family}"), "--without=policies"]);
     let judged = printed(&[&format!("--family={family}")]);
     let of = |kind: &str| objects.iter().find(|object| object["kind"] == kind).expect("an object");
     let judged = judged.iter().find(|object| object["kind"] == "MutatingWebhookConfiguration");

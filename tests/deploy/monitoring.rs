@@ -51,8 +51,8 @@ const APISERVER: [(&str, &[&str]); 6] = [
 const UP: (&str, &[&str]) = ("up", &[]);
 
 /// What is used of kube-state-metrics.
-/// Source: kube-state-metrics, docs/metrics/workload/deployment-metrics.md.
-const DEPLOYMENT: [(&str, &[&str]); 2] = [
+/// Source: kube-state-metrics, docs/metrics/workload, the pages on Deployments and CronJobs.
+const WORKLOADS: [(&str, &[&str]); 4] = [
     ("kube_deployment_spec_replicas", &["namespace", "deployment"]),
     ("kube_deployment_status_replicas_ready", &["namespace", "deployment"]),
     ("kube_cronjob_status_last_successful_time", &["namespace", "cronjob"]),
@@ -70,7 +70,7 @@ const RECORDED: [(&str, &[&str]); 3] = [
 type Known = BTreeMap<String, BTreeSet<String>>;
 
 fn known() -> Known {
-    let others = APISERVER.iter().chain(&DEPLOYMENT).chain(&RECORDED).chain([&UP]);
+    let others = APISERVER.iter().chain(&WORKLOADS).chain(&RECORDED).chain([&UP]);
     let mut known: Known = others
         .map(|(name, labels)| ((*name).to_owned(), labels.iter().map(|label| (*label).to_owned()).collect()))
         .collect();

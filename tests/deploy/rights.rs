@@ -16,7 +16,7 @@ fn namespaces_are_read_for_orka_and_for_policies_alone() {
         let family = format!("--family={family}");
         let arguments = [family.as_str(), "--only", "rbac"];
         assert!(reads_namespaces(&arguments), "{family}");
-        let without_policies = [&arguments[..], &["--no-policies"]].concat();
+        let without_policies = [&arguments[..], &["--without=policies"]].concat();
         assert_eq!(reads_namespaces(&without_policies), family.ends_with("orka"), "{family}");
     }
 }

@@ -26,11 +26,11 @@ const WAYS: [(&str, &[&str]); 12] = [
     ("family-orka", &["--family", "orka"]),
     ("family-sympozium", &["--family", "sympozium"]),
     ("family-kagent", &["--family", "kagent"]),
-    ("no-policies", &["--family", "ark", "--no-policies"]),
-    ("no-policies-orka", &["--family", "orka", "--no-policies"]),
-    ("no-events", &["--family", "ark", "--no-events"]),
+    ("no-policies", &["--family", "ark", "--without=policies"]),
+    ("no-policies-orka", &["--family", "orka", "--without=policies"]),
+    ("no-events", &["--family", "ark", "--without=events"]),
     ("cert-manager", &["--family", "ark", "--component", "cert-manager"]),
-    ("nothing-to-write", &["--family", "ark", "--component", "cert-files", "--no-events"]),
+    ("nothing-to-write", &["--family", "ark", "--component", "cert-files", "--without=events"]),
 ];
 
 pub(crate) fn trials() -> Vec<Trial> {

@@ -66,8 +66,8 @@ pub(super) fn flags(plan: &InstallPlan) -> String {
     flags.extend(some.map(|family| format!(" --family {}", family.name)));
     let chosen = Component::ALL.iter().filter(|(_, component)| components.contains(component));
     flags.extend(chosen.map(|(name, _)| format!(" --component {name}")));
-    flags.extend((!plan.policies).then(|| " --no-policies".to_owned()));
-    flags.extend((!plan.events).then(|| " --no-events".to_owned()));
+    flags.extend((!plan.policies).then(|| " --without policies".to_owned()));
+    flags.extend((!plan.events).then(|| " --without events".to_owned()));
     flags.concat()
 }
 
@@ -150,7 +150,7 @@ pub(super) mod tests {
         let plan = InstallPlan { components, ..at_home(&[&memgate_platforms::ark::FAMILY]) };
         assert_eq!(
             flags(&plan),
-            " -n home --name memgate --family ark --component policy-strict --no-policies"
+            " -n home --name memgate --family ark --component policy-strict --without policies"
         );
     }
 
