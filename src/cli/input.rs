@@ -271,7 +271,7 @@ impl InputArgs {
 
     /// What the choices of the repository leave unchecked, unless a flag says otherwise.
     fn switched_off(&self, project: &Project, paths: &[String], families: &[&'static Family]) -> Vec<String> {
-        let mut off: Vec<String> = Project::left_out_by(paths).into_iter().collect();
+        let mut off: Vec<String> = project.left_out_by(paths).collect();
         let other: Vec<&str> =
             memgate_platforms::ALL.iter().filter(|it| !families.contains(it)).map(|it| it.name).collect();
         if project.settings.families.is_some() && !self.settings.names_families() && !other.is_empty() {

@@ -225,10 +225,11 @@ impl Project {
         Ok(exclude)
     }
 
-    /// What its paths leave out, in words.
-    pub fn left_out_by(paths: &[String]) -> Option<String> {
-        (!paths.is_empty())
-            .then(|| format!("all files but those in {} (paths)", and_more(paths, MAX_IN_NOTE)))
+    /// What its paths and its globs leave out, in words.
+    pub fn left_out_by(&self, paths: &[String]) -> impl Iterator<Item = String> {
+        let named = |some: &[String]| (!some.is_empty()).then(|| and_more(some, MAX_IN_NOTE));
+        let others = named(paths).map(|paths| format!("all files but those in {paths} (paths)"));
+        others.into_iter().chain(named(&self.exclude).map(|globs| format!("{globs} (exclude)")))
     }
 
     /// The directory below which its paths must lead; `None` without any.

@@ -97,7 +97,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         policies: &args.policy,
     };
     let mut run = run_cases(&plan, &mut io::stdin().lock())?;
-    run.inputs.switched_off.extend(Project::left_out_by(&project.paths));
+    run.inputs.switched_off.extend(project.left_out_by(&project.paths));
     let report = run.report();
     for error in &report.errors {
         terminal.input_error(error);

@@ -37,6 +37,8 @@ fn judged(object: &Value, state: &[Value], place: &str) -> (bool, Vec<Value>, Ve
         let at = below(it.pointer.as_str())?;
         let field = Pointer::new(place).field();
         let message = it.message().replace(&format!("{field}."), if field.is_empty() { "." } else { "" });
+        // A long place is not said where the words would not fit.
+        let message = message.trim_start_matches("spec: ");
         Some(json!([it.code_name(), it.severity.name(), at, message]))
     });
     let edits = owner.object.edits_in_document(&owner.decision.edits);

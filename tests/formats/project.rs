@@ -164,7 +164,7 @@ fn the_user_may_name_anything() {
 fn a_summary_says_what_is_switched_off() {
     for (project, expected) in [
         ("paths: [good]", Some("all files but those in good (paths)")),
-        ("paths: [good]\nexclude: [same.yaml]", Some("(paths); 1 file or directory (exclude)")),
+        ("paths: [good]\nexclude: [same.yaml]", Some("(paths); same.yaml (exclude)")),
         (
             "paths: [good]\nfamilies: [ark]",
             Some("(paths); arkonis, orloj, orka, sympozium, kagent (families)"),

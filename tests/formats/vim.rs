@@ -76,5 +76,5 @@ fn the_task_of_vs_code_finds_each_place() {
             ["file", "line", "column", "severity"].map(|name| found[group(name)].to_owned()).join(":")
         })
         .collect();
-    assert_eq!(found, ["bad.yaml:5:12:deny", "bad.yaml:18:3:warn"], "{printed}");
+    assert_eq!(found, ["./bad.yaml:5:12:deny", "./bad.yaml:18:3:warn"], "{printed}");
 }
