@@ -225,10 +225,10 @@ mod tests {
             entry.match_conditions.as_mut().expect("conditions").push(never);
         });
         assert_eq!(status, CheckStatus::Warn);
-        assert!(text.contains("namespaceSelector matchLabels is added: {\"team\":\"a\"}"), "{text}");
+        assert!(text.contains("namespaceSelector matchLabels team is added: a"), "{text}");
         let start = "kubectl patch mutatingwebhookconfiguration memgate --type=json -p '[{\"op\":\"remove\",\"path\":\"/webhooks/";
         assert!(
-            help.starts_with(start) && help.contains("/matchLabels\"}") && !help.contains("apply"),
+            help.starts_with(start) && help.contains("/matchLabels/team\"}") && !help.contains("apply"),
             "{help}"
         );
     }

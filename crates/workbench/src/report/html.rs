@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(blocks.len(), 2);
         for colours in blocks.into_iter().map(colours) {
             let of = |name: &str| *colours.get(name).unwrap_or_else(|| panic!("no colour {name}"));
-            let grounds = ["page", "card", "box", "user", "store"];
+            let grounds = ["page", "card"];
             let texts = ["text", "quiet", "link", "deny", "warn", "good"];
             let pairs = texts.iter().flat_map(|text| grounds.iter().map(move |ground| (*text, *ground)));
             for (text, ground) in pairs {
