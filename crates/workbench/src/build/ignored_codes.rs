@@ -57,13 +57,21 @@ impl IgnoredCodes {
         let fits_none = |glob: &&GlobMatcher| !codes.iter().any(|code| glob.is_match(code));
         let code = self.of_policies.iter().find(fits_none)?.glob().glob();
         let meant = nearest(code, codes.iter().map(String::as_str)).or_else(|| nearest_code(code));
-        Some(format!("no code fits {}{}", quoted_text(code), did_you_mean(meant)))
+        let meant = meant.map(str::to_owned).or_else(|| in_nearest_family(code));
+        Some(format!("no code fits {}{}", quoted_text(code), did_you_mean(meant.as_deref())))
     }
 
     /// Whether findings of a code do not count.
     pub fn has(&self, code: &str) -> bool {
         self.globs.iter().any(|glob| glob.is_match(code))
     }
+}
+
+/// A glob with the part before its first `/` that is likely meant.
+fn in_nearest_family(glob: &str) -> Option<String> {
+    let (family, rest) = glob.split_once('/')?;
+    let all = codes::all(&memgate_platforms::ALL).filter_map(|code| Some(code.name.split_once('/')?.0));
+    Some(format!("{}/{rest}", nearest(family, all.collect::<BTreeSet<_>>())?))
 }
 
 #[cfg(test)]

@@ -29,6 +29,9 @@ use memgate_platforms::common;
 use memgate_primitives::members::Layered;
 use memgate_primitives::pointer::Pointer;
 
+/// The most findings about objects of state that cannot be looked at.
+const MAX_UNREADABLE: usize = 50;
+
 /// A finding about a place in a file.
 #[derive(Debug, Clone)]
 pub struct Notice {
@@ -80,6 +83,8 @@ pub(crate) struct Notices {
     defined: BTreeSet<[String; 2]>,
     /// How many objects of state cannot be looked at.
     pub(crate) unreadable: usize,
+    /// How many findings say so.
+    unreadable_told: usize,
     /// Of each object that is judged or read, by group, kind, namespace and name: the first one.
     objects: Layered<u64, FirstObject>,
 }
@@ -119,8 +124,13 @@ impl Notices {
     pub(crate) fn unreadable(&mut self, part: DocumentValue<'_>, settings: &Settings) {
         let DocumentValue { document, value, .. } = part;
         self.unreadable += 1;
+        let room = MAX_UNREADABLE.saturating_sub(self.unreadable_told);
+        if room == 0 {
+            return;
+        }
         let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().into();
-        for finding in unreadable(part, settings) {
+        for finding in unreadable(part, settings).into_iter().take(room) {
+            self.unreadable_told += 1;
             let object_ref = ObjectRef {
                 api_version: text("/apiVersion"),
                 kind: text("/kind"),
