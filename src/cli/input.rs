@@ -250,8 +250,10 @@ impl InputArgs {
         let configured = if is_typed { Vec::new() } else { project.paths.clone() };
         let all = whole(root);
         let is_narrow = is_typed && !self.paths.iter().any(|path| is_at_or_above(path, &all));
-        let (within, switched_off) =
-            (project.within(&configured, root), self.switched_off(project, &configured, &settings.families));
+        let (within, switched_off) = (
+            project.within(&configured, root),
+            self.switched_off(project, &configured, is_narrow, &settings.families),
+        );
         let PolicyArgs { policy, no_policies, .. } = &self.policies;
         let reading = self.reading.plan(project, root, settings.namespace.clone(), self.reads_stdin())?;
         Ok(Plan {
@@ -270,8 +272,14 @@ impl InputArgs {
     }
 
     /// What the choices of the repository leave unchecked, unless a flag says otherwise.
-    fn switched_off(&self, project: &Project, paths: &[String], families: &[&'static Family]) -> Vec<String> {
-        let mut off: Vec<String> = project.left_out_by(paths).collect();
+    fn switched_off(
+        &self,
+        project: &Project,
+        paths: &[String],
+        is_narrow: bool,
+        families: &[&'static Family],
+    ) -> Vec<String> {
+        let mut off: Vec<String> = if is_narrow { Vec::new() } else { project.left_out_by(paths).collect() };
         let other: Vec<&str> =
             memgate_platforms::ALL.iter().filter(|it| !families.contains(it)).map(|it| it.name).collect();
         if project.settings.families.is_some() && !self.settings.names_families() && !other.is_empty() {
