@@ -121,8 +121,13 @@ fn has(value: &Value, given: &Value) -> bool {
 
 /// The marked items of a pod, as they are now.
 fn present(pod: &Value, marked: &BTreeSet<Item>) -> BTreeMap<Item, Value> {
-    let mut items = BTreeMap::new();
-    retain_items(&mut pod.clone(), |item, value| {
+    let (mut pod, mut items) = (pod.clone(), BTreeMap::new());
+    // Variables go into the first of several containers with one name, which no apiserver accepts.
+    for list in ["/spec/containers", "/spec/initContainers"] {
+        let mut seen = BTreeSet::new();
+        retain(pod.pointer_mut(list), |it| seen.insert(text_of(it, "name")));
+    }
+    retain_items(&mut pod, |item, value| {
         if marked.contains(&item) {
             items.insert(item, value.clone());
         }
