@@ -1,21 +1,20 @@
-//! Applies edits to JSON text, and checks that they apply. What no edit names stays as it is, byte for byte.
+//! Applies edits to JSON text, and checks that they apply. What no edit leads to stays as it is: its order, its repeated
+//! keys, its numbers as they are written.
 //!
 //! The text is read along the pointers of the edits, independently of how the object was read for the decision: by
-//! `serde_json`. Only the objects and lists that a pointer leads through are taken apart; their other members are kept as
-//! text. So depth, unusual numbers and repeated keys elsewhere do not matter.
+//! `serde_json`. Only the objects and lists that a pointer leads through are taken apart, and written again without white
+//! space; their other members are kept as text. So depth, unusual numbers and repeated keys elsewhere do not matter.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
-use serde::Deserialize;
-use serde::de::{Deserializer, Error, MapAccess, SeqAccess};
+use serde::de::{Error, MapAccess, SeqAccess};
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
 use crate::patch::PatchError;
 use memgate_model::edit::{Edit, Op, Value};
 use memgate_model::view::Text;
-use memgate_primitives::json::{Reader, Scalar, Seed};
+use memgate_primitives::json::{Reader, Scalar};
 use memgate_primitives::pointer::{list_index, tokens, unescape};
 
 /// The text of the object after the edits, in their order.
@@ -37,30 +36,11 @@ pub fn check(object: &str, edits: &[Edit]) -> Result<(), PatchError> {
 }
 
 fn edited<'a>(object: &'a str, edits: &'a [Edit]) -> Result<Node<'a>, PatchError> {
-    let mut paths = Paths::default();
-    for edit in edits {
-        let names = edit.pointer.tokens().map(Paths::name);
-        let _last = names.fold(&mut paths, |above, name| above.0.entry(name).or_default());
-    }
-    let mut reader = serde_json::Deserializer::from_str(object);
-    let read = Seed(&paths).0.read(&mut reader).and_then(|root| reader.end().map(|()| root));
-    let mut root = read.map_err(|_| PatchError::Unreadable)?;
+    let mut root = Node::read(object).map_err(|_| PatchError::Unreadable)?;
     for edit in edits {
         root.change(edit).ok_or_else(|| PatchError::At(edit.pointer.clone()))?;
     }
     Ok(root)
-}
-
-/// The fields that edits lead to, by their names. All elements of a list are one, since edits move them.
-#[derive(Default)]
-struct Paths<'e>(BTreeMap<Cow<'e, str>, Self>);
-
-impl<'e> Paths<'e> {
-    const ELEMENT: &'static str = "0";
-
-    fn name(token: Cow<'e, str>) -> Cow<'e, str> {
-        if list_index(&token).is_some() { Self::ELEMENT.into() } else { token }
-    }
 }
 
 /// A part of the object.
@@ -74,41 +54,40 @@ enum Node<'a> {
     Object(Vec<(Cow<'a, str>, Self)>),
 }
 
-impl<'a> Reader<'a> for &Paths<'_> {
-    type Value = Node<'a>;
+/// Takes an object or a list apart, whose members stay text.
+struct Parts;
 
-    fn read<D: Deserializer<'a>>(self, deserializer: D) -> Result<Node<'a>, D::Error> {
-        if self.0.is_empty() {
-            return <&RawValue>::deserialize(deserializer).map(|text| Node::Text(text.get().into()));
-        }
-        deserializer.deserialize_any(Seed(self))
-    }
+impl<'a> Reader<'a> for Parts {
+    type Value = Node<'a>;
 
     fn scalar<E: Error>(self, scalar: Scalar<'a>) -> Result<Node<'a>, E> {
         Ok(Node::of(scalar.into()))
     }
 
     fn list<A: SeqAccess<'a>>(self, mut list: A) -> Result<Node<'a>, A::Error> {
-        let (none, mut elements) = (Paths::default(), Vec::new());
-        let below = self.0.get(Paths::ELEMENT).unwrap_or(&none);
-        while let Some(element) = list.next_element_seed(Seed(below))? {
-            elements.push(element);
+        let mut elements = Vec::new();
+        while let Some(element) = list.next_element::<&RawValue>()? {
+            elements.push(Node::Text(element.get().into()));
         }
         Ok(Node::List(elements))
     }
 
     fn object<A: MapAccess<'a>>(self, mut object: A) -> Result<Node<'a>, A::Error> {
-        let (none, mut fields) = (Paths::default(), Vec::new());
-        while let Some(Text(key)) = object.next_key()? {
-            let below = self.0.get(&Paths::name(Cow::Borrowed(&key))).unwrap_or(&none);
-            let value = object.next_value_seed(Seed(below))?;
-            fields.push((key, value));
+        let mut fields = Vec::new();
+        while let Some((Text(key), value)) = object.next_entry::<_, &RawValue>()? {
+            fields.push((key, Node::Text(value.get().into())));
         }
         Ok(Node::Object(fields))
     }
 }
 
 impl<'a> Node<'a> {
+    fn read(text: &'a str) -> serde_json::Result<Self> {
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let node = Parts.read(&mut reader)?;
+        reader.end().map(|()| node)
+    }
+
     fn of(value: Json) -> Self {
         match value {
             Json::Array(elements) => Self::List(elements.into_iter().map(Self::of).collect()),
@@ -143,10 +122,15 @@ impl<'a> Node<'a> {
         Some(())
     }
 
-    /// The node, taken apart if an edit wrote it.
+    /// The node, taken apart if it is an object or a list.
     fn opened(&mut self) -> &mut Self {
-        if let Self::Written(value) = self {
-            *self = Self::of(serde_json::to_value(value).unwrap_or_default());
+        let opened = match self {
+            Self::Text(Cow::Borrowed(text)) => Self::read(text).ok(),
+            Self::Written(value) => serde_json::to_value(value).ok().map(Self::of),
+            _ => None,
+        };
+        if let Some(opened) = opened {
+            *self = opened;
         }
         self
     }
@@ -289,6 +273,16 @@ mod tests {
         let text = format!("{{{}}}", deep("a"));
         assert!(check(&text, &[edit(Op::Add, "/a/b/c", "x")]).is_err());
         assert!(check(&text, &[edit(Op::Add, "/a/0/0/0", "x")]).is_ok());
+    }
+
+    /// Whatever serde_json cannot read as a value, beside an element that is changed too.
+    #[test]
+    fn values_beside_a_change_stay_as_they_are_written() {
+        let odd = r#"1e400,-0.0,1.50,123456789012345678901234567890,"\ud800""#;
+        let text = format!(r#"{{"n":[{odd}],"a":[{odd},{{"x":[{odd}],"0":[{odd}]}},{{}}]}}"#);
+        let after = format!(r#"{{"n":[{odd}],"a":[{odd},{{"x":[{odd},"new"],"0":[{odd}]}},{{}}]}}"#);
+        assert_eq!(apply(&text, &[edit(Op::Add, "/a/5/x/5", "new")]), Ok(after));
+        assert!(check(&text, &[edit(Op::Add, "/a/0/x", "new")]).is_err());
     }
 
     #[test]
