@@ -332,11 +332,20 @@ fn leaves_what_other_aliases_share() {
 #[test]
 fn writes_a_document_anew_when_its_text_cannot_be_changed() {
     let edits = [edit(Op::Remove, "/b/x", EditValue::Nothing)];
-    let before = "apiVersion: v1\nkind: Pod\na: &a {x: 1} # why\nb: {<<: *a, z: 2}\n";
+    let before = "apiVersion: v1\nkind: Pod\na: &a {x: 1} # why\nb:\n  <<: *a\n  z: 2\n";
     let rewritten = run(&format!("# kept\na: 1 # too\n---\n{before}--- # next\n"), &edits);
     assert_eq!(rewritten.reformatted, [1]);
     let after = "apiVersion: v1\nkind: Pod\na:\n  x: 1\nb:\n  z: 2\n";
     assert_eq!(rewritten.text, format!("# kept\na: 1 # too\n---\n{after}--- # next\n"));
+}
+
+#[test]
+fn a_merge_key_in_braces_is_written_out() {
+    check(
+        "apiVersion: v1\nkind: Pod\na: &a {x: 1} # why\nb: {<<: *a, z: 2} # not\n",
+        &[edit(Op::Remove, "/b/x", EditValue::Nothing)],
+        "apiVersion: v1\nkind: Pod\na: &a {x: 1} # why\nb: {z: 2} # not\n",
+    );
 }
 
 #[test]
