@@ -142,24 +142,26 @@ impl CertManager {
     }
 
     async fn reconcile(&mut self) {
-        let writes = *self.writes.borrow();
+        let writes = *self.writes.borrow() && self.clock.wrong_by().is_none();
         let secret = self.secrets.get_opt(&self.builtin.secret).await;
-        if let Some(secret) = self.failures.log("read the CA Secret", secret) {
-            if writes {
-                self.write_secret(secret).await;
-            } else {
+        let is_written = match self.failures.log("read the CA Secret", secret) {
+            Some(secret) if writes => self.write_secret(secret).await,
+            Some(secret) => {
                 self.read_secret(secret);
+                false
             }
-        }
+            None => false,
+        };
         self.present();
-        if writes {
+        // What was known before may be older than what another replica wrote since.
+        if is_written {
             self.write_configs().await;
         }
         self.publish_status();
     }
 
-    /// Makes the Secret hold what is planned.
-    async fn write_secret(&mut self, secret: Option<Secret>) {
+    /// Makes the Secret hold what is planned. Returns whether it does.
+    async fn write_secret(&mut self, secret: Option<Secret>) -> bool {
         let next = self.known.as_ref().and_then(|known| known.next.as_ref());
         let is_trusted = next.is_some_and(|next| all_trust(&self.observed.borrow(), &next.cert));
         let since = is_trusted.then(|| *self.next_trusted.get_or_insert_with(Instant::now));
@@ -171,7 +173,7 @@ impl CertManager {
             plan(stored, self.known.as_ref(), next_is_trusted, self.clock.unix_now(), &self.builtin);
         let Some((set, step)) = self.failures.log("make a certificate", planned) else {
             self.metrics.count_rotation(CertKind::Leaf, false);
-            return;
+            return false;
         };
         if let Some(step) = step {
             let written = self.put_secret(secret, &set).await;
@@ -179,7 +181,7 @@ impl CertManager {
                 self.metrics.count_rotation(CertKind::Ca, written.is_ok());
             }
             if self.failures.log("write the CA Secret", written).is_none() {
-                return;
+                return false;
             }
             if step.is_unexpected() {
                 tracing::warn!(wrote = %step, "wrote to the CA Secret");
@@ -190,6 +192,7 @@ impl CertManager {
         }
         self.current = Instant::now();
         self.known = Some(set);
+        true
     }
 
     async fn put_secret(&self, read: Option<Secret>, set: &CertSet) -> Result<(), kube::Error> {

@@ -71,7 +71,8 @@ async fn allowed(reader: &ClusterReader, home: &str, name: &str, verb: &str) -> 
         "kind": "SubjectAccessReview",
         "spec": {
             "user": format!("system:serviceaccount:{home}:{PAUSED}"),
-            "groups": ["system:serviceaccounts", format!("system:serviceaccounts:{home}"), "system:authenticated"],
+            // As CEL's authorizer.serviceAccount() asks.
+            "groups": ["system:serviceaccounts", format!("system:serviceaccounts:{home}")],
             "resourceAttributes": {
                 "namespace": home, "group": GROUP, "resource": RESOURCE, "name": name, "verb": verb,
             },

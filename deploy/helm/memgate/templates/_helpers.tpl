@@ -1,9 +1,9 @@
 {{/* The name of everything that is in the namespace. */}}
 {{- define "memgate.name" -}}
 {{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- .Values.fullnameOverride | trunc 46 | trimSuffix "-" -}}
 {{- else -}}
-{{- default .Chart.Name .Values.nameOverride | trunc 52 | trimSuffix "-" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 46 | trimSuffix "-" -}}
 {{- end -}}
 {{- end }}
 
