@@ -79,9 +79,13 @@ fn secrets(count: usize) -> MemoryView {
     )
 }
 
-/// Patterns that a name does not fit, however far it is compared.
+/// Patterns that a name does not fit, with this before the last part of each.
+fn patterns_with(count: usize, end: &str) -> Vec<String> {
+    (0..count).map(|number| format!("{{tenant}}{}{end}{number:03}{end}", "*a".repeat(100))).collect()
+}
+
 fn patterns(count: usize) -> Vec<String> {
-    (0..count).map(|number| format!("{{tenant}}{}{number:03}", "*a".repeat(100))).collect()
+    patterns_with(count, "")
 }
 
 #[test]
@@ -101,8 +105,21 @@ fn patterns_of_tenants_against_names_collections_and_secrets() {
     });
     expect_linear("Secrets", 2_000, |count| (tenancy("secrets", 4), secrets(count)));
     expect_linear("patterns of Secrets", 256, |count| (tenancy("secrets", count), secrets(20)));
-    // The longest list for very many Secrets ends the budget instead.
-    assert!(steps(&tenancy("secrets", 256), &secrets(MAX_ENTRIES)).is_none());
+    // Names that differ at once from each pattern cost little, and the longest list for very many Secrets ends.
+    assert!(steps(&tenancy("secrets", 256), &secrets(MAX_ENTRIES)).is_some());
+    // Names that have to be followed to their end cost as much as that takes. The longest list ends the budget instead.
+    let followed = |field: &str, count| json!({"tenancy": {"from": {"namespace": true}, (field): patterns_with(count, "*")}});
+    let long = || named(format!("team{}", "a".repeat(249)));
+    expect_linear("followed names", 64, |count| (followed("names", count), long()));
+    assert!(steps(&followed("names", 256), &long()).is_none());
+    let long_secrets = |count: usize| {
+        let mut view = secrets(count);
+        for secret in &mut view.secrets {
+            secret.name = format!("team{}", "a".repeat(249));
+        }
+        view
+    };
+    assert!(steps(&followed("secrets", 256), &long_secrets(MAX_ENTRIES)).is_none());
 }
 
 /// Of ten thousand annotations those that the rule names are looked up, each in a step.
