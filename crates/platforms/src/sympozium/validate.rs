@@ -14,7 +14,7 @@ mod run;
 use std::borrow::Cow;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 
-use crate::message::{MAX_NAMES, first_of, fits};
+use crate::message::{MAX_NAME_CHARS, MAX_NAMES, first_of, fit_message, fits, truncate};
 use crate::prelude::*;
 use memgate_model::finding::Severity;
 use memgate_model::request::Operation;
@@ -91,15 +91,19 @@ fn push_name(path: &mut String, name: &str) {
     }
 }
 
-/// `Agent "a"`, or `Agents "a", "b", "c" and 2 more`. It names as many Agents as fit behind this text, and at least one.
-/// `None` for an empty list.
-fn agents(mut users: Vec<Cow<'_, str>>, before: &str) -> Option<String> {
+/// A message about `Agent "a"`, or `Agents "a", "b", "c" and 2 more`. It names as many Agents as fit, and
+/// at least one. `message` gets this text, and the maximum length of other names in the message. `None` for an empty
+/// list.
+fn about_agents(mut users: Vec<Cow<'_, str>>, message: impl Fn(&str, usize) -> String) -> Option<String> {
     users.sort_unstable();
     users.dedup();
     let s = if users.len() == 1 { "" } else { "s" };
-    let named = |most| format!("Agent{s} {}", first_of(&users, most, |name| quoted(name)));
-    let fitting = (1..=MAX_NAMES).rev().map(named).find(|agents| fits(&[before, agents].concat()));
-    (!users.is_empty()).then(|| fitting.unwrap_or_else(|| named(1)))
+    let about = |names: usize, limit| {
+        let names = first_of(&users, names, |name| quoted(&truncate(name, limit)));
+        message(&format!("Agent{s} {names}"), limit)
+    };
+    let whole = (1..=MAX_NAMES).rev().map(|names| about(names, MAX_NAME_CHARS)).find(|text| fits(text));
+    (!users.is_empty()).then(|| whole.unwrap_or_else(|| fit_message(|limit| about(1, limit))))
 }
 
 /// The tools that the agent's runner has built in.
@@ -148,7 +152,6 @@ fn pack_deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Fi
     };
     let verb = if users.len() == 1 { "uses" } else { "use" };
     let names = users.into_iter().map(|agent| agent.name_in(subject.namespace)).collect();
-    let still = format!(" still {verb} SkillPack \"{MEMORY_SKILL}\"");
-    let message = agents(names, &still)? + &still;
-    Some(Finding::warn(&MEMORY_PACK_DELETE, Pointer::root(), message))
+    let message = |users: &str, _| format!("{users} still {verb} SkillPack \"{MEMORY_SKILL}\"");
+    Some(Finding::warn(&MEMORY_PACK_DELETE, Pointer::root(), about_agents(names, message)?))
 }

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use crate::message::truncate;
 use crate::prelude::*;
 use crate::references;
 use crate::sympozium::FAMILY;
@@ -15,12 +16,12 @@ use crate::sympozium::codes::{
     SHARED_MEMORY_DATA_LOSS, STORAGE_SIZE_CHANGED, STORAGE_SIZE_INVALID,
 };
 use crate::sympozium::lookup::AGENTS;
-use crate::sympozium::report::{DUPLICATE_RULE, Report, UNKNOWN, warning, whole};
+use crate::sympozium::report::{DUPLICATE_RULE, Report, UNKNOWN, filled, warning, whole};
 use memgate_model::finding::Severity::{Deny, Warn};
 use memgate_primitives::pointer::Path::{self, Index, Key, Known};
 use memgate_primitives::quantity::billionths;
 
-use super::{agents, membrane, names, pods};
+use super::{about_agents, membrane, names, pods};
 
 const SHARED: Path<'_> = Known("/spec/sharedMemory");
 const ENABLED: Path<'_> = Key(&SHARED, "enabled");
@@ -59,12 +60,12 @@ pub(super) fn findings(subject: &Subject<'_>, out: &mut Report<'_>, state: &mut 
 /// Warns about the memory that is deleted with an Ensemble, and names the Agents that use it.
 pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
     shares_memory(subject.object).then(|| {
-        let finding = warning(&SHARED_MEMORY_DATA_LOSS, ENABLED.pointer(), DATA_LOSS, [subject.name]);
-        let before = format!("{} of ", finding.message());
-        match agents(users(subject, state), &before) {
-            Some(agents) => finding.with_message(before + &agents),
-            None => finding,
-        }
+        let with_users = about_agents(users(subject, state), |users, limit| {
+            let loss = DATA_LOSS.replace("{name}", &truncate(subject.name, limit));
+            format!("{loss} of {users}")
+        });
+        let message = with_users.unwrap_or_else(|| filled(DATA_LOSS, [subject.name]));
+        Finding::warn(&SHARED_MEMORY_DATA_LOSS, ENABLED.pointer(), message)
     })
 }
 
