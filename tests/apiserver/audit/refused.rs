@@ -132,8 +132,11 @@ pub(super) fn rights(_: &Fixture) -> Result<()> {
     let house = House::with_reports()?;
     let may = |account: &str, verb: &str, resource: &str| -> Result<bool> {
         let account = format!("--as=system:serviceaccount:{}:{account}", house.home);
+        // Behind a slash kubectl expects a name.
+        let (resource, part) = resource.split_once('/').unwrap_or((resource, ""));
+        let part = format!("--subresource={part}");
         let asked =
-            house.cluster.kubectl(&["auth", "can-i", verb, resource, "--all-namespaces", &account])?;
+            house.cluster.kubectl(&["auth", "can-i", verb, resource, "--all-namespaces", &part, &account])?;
         Ok(asked.stdout.trim() == "yes")
     };
     for (account, verb, resource, expected) in [

@@ -89,10 +89,18 @@ fn revoke(cluster: &ControlPlane, place: Option<&str>, home: &str) -> Result<()>
 
 /// Whether the account may do this to a resource name in a namespace, by the authorizer.
 fn may(cluster: &ControlPlane, verb: &str, name: &str, place: &str, home: &str) -> Result<bool> {
-    let account = format!("--as=system:serviceaccount:{home}:{ACCOUNT}");
-    let groups = ["--as-group=system:serviceaccounts", &format!("--as-group=system:serviceaccounts:{home}")];
-    let can = ["auth", "can-i", verb, &format!("webhooks.memgate.dev/{name}"), "-n", place, &account];
-    Ok(cluster.kubectl(&[&can[..], &groups].concat())?.stdout.trim() == "yes")
+    let asked = json!({
+        "namespace": place, "group": "memgate.dev", "resource": "webhooks", "name": name, "verb": verb,
+    });
+    let groups = ["system:serviceaccounts", &format!("system:serviceaccounts:{home}")];
+    let spec = json!({
+        "user": format!("system:serviceaccount:{home}:{ACCOUNT}"), "groups": groups, "resourceAttributes": asked,
+    });
+    let (version, kind) = ("authorization.k8s.io/v1", "SubjectAccessReview");
+    let review = json!({"apiVersion": version, "kind": kind, "spec": spec});
+    let path = format!("/apis/{version}/subjectaccessreviews");
+    let answer = cluster.block_on(send(&cluster.client(), Method::POST, &path, Some(&review)))?.object()?;
+    Ok(answer["status"]["allowed"] == true)
 }
 
 fn ark_memory() -> Value {
