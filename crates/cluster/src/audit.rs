@@ -42,7 +42,7 @@ use self::state::State;
 const FIELD_MANAGER: &str = "memgate";
 
 /// How many objects are read at a time: each may have a megabyte and a half.
-const PAGE: u32 = 50;
+const PAGE: u32 = 20;
 
 /// How many owners of pods without their memory are named.
 const MAX_OWNERS: usize = 100;
@@ -87,11 +87,11 @@ impl Faults {
         self.count == 0
     }
 
-    /// Notes that a request has failed.
+    /// Notes that a request has failed. What fails again and again for one reason counts once.
     fn add(&mut self, why: String) -> Result<(), TooManyFaults> {
-        self.count += 1;
         if !self.reasons.contains(&why) {
             self.reasons.push(why);
+            self.count += 1;
         }
         if self.count < MAX_FAULTS { Ok(()) } else { Err(TooManyFaults) }
     }

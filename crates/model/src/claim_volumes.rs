@@ -40,15 +40,18 @@ pub fn add_to_pod(pod: &mut Value, stateful_set: &str, claim_templates: &Value) 
     }
     let Value::Array(volumes) = volumes else { return ClaimVolumes::default() };
     let mut found = ClaimVolumes { in_template, ..ClaimVolumes::default() };
+    // Of volumes of one name the first one counts.
+    let mut places: BTreeMap<String, usize> =
+        volumes.iter().enumerate().rev().filter_map(|(index, volume)| Some((name(volume)?, index))).collect();
     for (number, own) in claims {
         let claim = format!("{own}-{stateful_set}-0");
         let claim = json!({"name": own, "persistentVolumeClaim": {"claimName": claim}});
-        let index = volumes.iter().position(|volume| name(volume).as_ref() == Some(&own));
-        match index.and_then(|index| volumes.get_mut(index)) {
+        let index = *places.entry(own).or_insert(volumes.len());
+        match volumes.get_mut(index) {
             Some(volume) => *volume = claim,
             None => volumes.push(claim),
         }
-        found.claim_templates.insert(index.unwrap_or(volumes.len() - 1), number);
+        found.claim_templates.insert(index, number);
     }
     found.appended = volumes.len() - in_template.unwrap_or_default();
     found
