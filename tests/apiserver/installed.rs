@@ -64,7 +64,7 @@ impl Installed {
         install_crds(cluster)?;
         let kubeconfig = install_account(cluster)?;
         let settings = json!({"orloj": {"jobNamespaces": ["orloj", JOBS], "sharedSecrets": ["shared-*"]}});
-        let serve = Serve::new(MEMGATE).arg("--settings").arg(&settings.to_string());
+        let serve = Serve::new(MEMGATE).arg("--settings").arg(settings.to_string());
         let serve = serve.arg("--ark-brokers");
         let webhook = serve.kubeconfig(&kubeconfig).ready()?;
         let exempt = exempt_client(cluster)?;

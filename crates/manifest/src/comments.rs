@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use regex::{Captures, Regex};
+use regex::Regex;
 
 use crate::source::{Source, Span};
 use crate::yaml;
@@ -44,18 +44,28 @@ pub fn comments(source: &Source) -> Vec<Comment> {
 fn without_actions(text: &str) -> Cow<'_, str> {
     /// A comment, or all up to the first braces outside of quotes. Without its end a quote is a letter.
     const ACTION: &str = r#"\{\{(?:-?\s*/\*(?s:.*?)\*/(?s:.*?)|(?:"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`[^`]*`|(?s:.))*?)\}\}"#;
-    static ALONE: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(&format!(r"(?m)^[ \t]*(?:{ACTION}[ \t]*)+\r?$")).ok());
     static ANY: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(ACTION).ok());
-    let (Some(alone), Some(any), true) = (&*ALONE, &*ANY, text.contains("{{")) else { return text.into() };
-    let masked = |found: &Captures<'_>, fill: char| {
-        let action = found.get(0).map_or("", |action| action.as_str());
-        let (first, others) = action.split_at(action.find('\n').unwrap_or(action.len()));
-        let others = others.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' });
-        first.bytes().map(|_| fill).chain(others).collect::<String>()
-    };
-    let text = alone.replace_all(text, |found: &Captures<'_>| masked(found, ' '));
-    any.replace_all(&text, |found: &Captures<'_>| masked(found, 'x')).into_owned().into()
+    let (Some(any), true) = (&*ANY, text.contains("{{")) else { return text.into() };
+    let (mut masked, mut at, mut is_blank) = (String::with_capacity(text.len()), 0, true);
+    for action in any.find_iter(text) {
+        let (before, behind) = (text.get(at..action.start()), text.get(action.end()..));
+        let (before, behind) = (before.unwrap_or_default(), behind.unwrap_or_default());
+        is_blank = match before.rsplit_once('\n') {
+            Some((_, line)) => line.trim().is_empty(),
+            None => is_blank && before.trim().is_empty(),
+        };
+        let next = behind.trim_start_matches([' ', '\t', '\r']);
+        is_blank &= next.is_empty() || next.starts_with('\n') || next.starts_with("{{");
+        let fill = if is_blank { ' ' } else { 'x' };
+        let own = action.as_str();
+        let (first, others) = own.split_at(own.find('\n').unwrap_or(own.len()));
+        masked.push_str(before);
+        masked.extend(first.bytes().map(|_| fill));
+        masked.extend(others.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }));
+        at = action.end();
+    }
+    masked.push_str(text.get(at..).unwrap_or_default());
+    masked.into()
 }
 
 /// Whether the text holds something like a comment to memgate. This is cheaper than parsing for comments.
@@ -103,6 +113,11 @@ mod tests {
             ("a: {{/* }}\n# memgate: x\n*/}}\n# memgate: x\n", vec![(4, true)]),
             ("a: {{ it's }}\n# memgate: x\n", vec![(2, true)]),
             ("{{- if .a\n# memgate: x\n", vec![]),
+            (
+                "{{- end }} # of the stores\n---\nspec:\n  # memgate: x\n  backend: redis\n  x: {{ .Values.x }}\n",
+                vec![(1, false), (4, true)],
+            ),
+            ("{{ .a }}: 1\nb: | # memgate: x\n  # memgate: x\n{{ .b }}\n# memgate: x\n", vec![(2, false), (5, true)]),
         ] {
             assert_eq!(lines(text), expected, "{text}");
         }

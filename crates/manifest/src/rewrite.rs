@@ -5,11 +5,12 @@
 //! without its comments. No file is written here.
 //!
 //! ```text
-//! patches ──▶ new values ──splicer (block)──▶ splices ──apply──▶ text ──parse again──▶ compare
+//! patches ──▶ new values ──splicer (block, flow)──▶ splices ──apply──▶ text ──parse again──▶ compare
 //! ```
 
 mod block;
 mod emit;
+mod flow;
 mod splicer;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -125,7 +125,7 @@ fn read_url(text: &str, mut reading: Reading) -> WrittenEndpoint {
         scheme,
         path: public_path(url.path),
         encrypts,
-        reading: reading.max(of_number(&servers)),
+        reading: reading.max(of_servers(&servers, &ports)),
         servers,
     }
 }
@@ -149,7 +149,7 @@ fn read_pairs(text: &str) -> WrittenEndpoint {
         reading = reading.max(reading_of_hosts(hosts));
         add_servers(hosts, &ports, &mut servers);
     }
-    let (reading, encrypts) = (reading.max(of_number(&servers)), requires_tls(&pairs));
+    let (reading, encrypts) = (reading.max(of_servers(&servers, &ports)), requires_tls(&pairs));
     WrittenEndpoint { scheme: Some(POSTGRES.to_owned()), servers, path: None, encrypts, reading }
 }
 
@@ -158,9 +158,11 @@ fn is_host_parameter(name: &str) -> bool {
     HOST_PARAMETERS.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Very many hosts are not compared.
-const fn of_number(servers: &[Server]) -> Reading {
-    if servers.len() > MAX_HOSTS { Reading::Different } else { Reading::Same }
+/// Very many hosts are not compared, nor are those with a port in a parameter that is no number.
+fn of_servers(servers: &[Server], ports: &[&str]) -> Reading {
+    let is_port = |port: &&str| port.is_empty() || port_number(port).is_some();
+    let is_known = servers.len() <= MAX_HOSTS && ports.iter().all(is_port);
+    if is_known { Reading::Same } else { Reading::Different }
 }
 
 /// The last value with this name; earlier ones are ignored.

@@ -67,8 +67,15 @@ impl<'u> Endpoint<'u> {
             host.split_at(host.find("%25").filter(|_| bracketed.is_some()).unwrap_or(host.len()));
         // In a name, an escape may only stand for a character beyond ASCII, or for the percent sign.
         let is_in_name = |escape: &str| escape.starts_with("25") || !escape.starts_with(|c: char| c < '8');
+        // In a zone, one may only stand for what a host can contain, or for a blank.
+        let is_in_zone = |escape: &str| {
+            let byte = u8::from_str_radix(escape.get(..2).unwrap_or_default(), 16);
+            byte.is_ok_and(|it| it.is_ascii_alphanumeric() || b" [".contains(&it) || HOST_MARKS.contains(&it))
+        };
         let is_host = match bracketed {
-            Some(_) => name.parse::<Ipv6Addr>().is_ok() && zone != "%25",
+            Some(_) => {
+                name.parse::<Ipv6Addr>().is_ok() && zone != "%25" && zone.split('%').skip(1).all(is_in_zone)
+            }
             None => !name.is_empty() && name.split('%').skip(1).all(is_in_name),
         };
         let userinfo = url.userinfo.unwrap_or_default();
@@ -154,8 +161,7 @@ pub(crate) fn server(host_and_port: &str) -> (&str, &str) {
 
 /// A port, if the text is one.
 pub(crate) fn port_number(text: &str) -> Option<u16> {
-    let is_number = text.len() <= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|_| is_number)
+    text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// The IP address of a host: IPv4 in any spelling, IPv6 with or without a zone. An IPv4 address mapped into IPv6 is
@@ -342,7 +348,8 @@ fn of_server(server: &str) -> Reading {
     let port = match port.strip_prefix(':') {
         None if port.is_empty() => Reading::Same,
         Some("") => Reading::Unusual,
-        Some(digits) if port_number(digits).is_some() => Reading::Same,
+        // Some clients take more digits, with zeros in front, for no port.
+        Some(digits) if digits.len() <= 5 && port_number(digits).is_some() => Reading::Same,
         _ => Reading::Different,
     };
     host.max(port)
@@ -480,6 +487,8 @@ mod tests {
             "http://us%20er:p@ss@h",
             "http://@h",
             "http://[::ffff:10.0.0.1]",
+            "http://[fe80::1%25a%20b%5b]",
+            "http://h:000080",
         ] {
             assert!(Endpoint::for_go(good).is_some(), "{good}");
         }
@@ -492,7 +501,8 @@ mod tests {
             "http://user%@h", "http://u ser@h", "http://\u{fc}ser@h", "http://user@", "http://h:80:80",
             "http://h:8\u{664}", "http://h[1]", "http://[]", "http://[h]", "http://[10.0.0.1]",
             "http://[::1]]", "http://[[::1]]", "http://[fe80::1%eth0]", "http://[fe80::1%25]",
-            "http://[fe80::1%25a b]", "http://[::1%20]",
+            "http://[fe80::1%25a b]", "http://[fe80::1%25%0a]", "http://[fe80::1%25%c3%bc]",
+            "http://[::1%20]", "http://h:000000", "http://h:0065536",
         ] {
             assert!(Endpoint::for_go(bad).is_none(), "{bad}");
         }

@@ -168,25 +168,70 @@ fn adds_a_list_where_there_is_none_as_the_lists_around_it_are_written() {
 }
 
 #[test]
-fn inserts_into_flow_lists_in_one_line() {
-    check(
-        &format!("{HEAD}  env: [{{name: A, value: a}}]\n"),
-        &[add("/spec/env/0", env("X", "1")), add("/spec/env/2", env("Z", "2"))],
-        &format!(
-            "{HEAD}  env: [{{name: X, value: \"1\"}}, {{name: A, value: a}}, {{name: Z, value: \"2\"}}]\n"
+fn inserts_into_flow_lists_in_one_line_and_over_several() {
+    for (before, after) in [
+        (
+            "  env: [{name: A, value: a}]\n",
+            "  env: [{name: X, value: \"1\"}, {name: A, value: a}, {name: Z, value: \"2\"}]\n",
         ),
-    );
+        (
+            "  env: [\n    {name: A, value: a}, # first\n  ]\n",
+            "  env: [\n    {name: X, value: \"1\"},\n    {name: A, value: a},\n    {name: Z, value: \"2\"}, # first\n  ]\n",
+        ),
+        (
+            "  env: [\n    {name: A, value: a}\n  ]\n",
+            "  env: [\n    {name: X, value: \"1\"},\n    {name: A, value: a},\n    {name: Z, value: \"2\"}\n  ]\n",
+        ),
+    ] {
+        check(
+            &format!("{HEAD}{before}"),
+            &[add("/spec/env/0", env("X", "1")), add("/spec/env/2", env("Z", "2"))],
+            &format!("{HEAD}{after}"),
+        );
+    }
 }
 
 #[test]
-fn a_document_with_a_flow_collection_over_several_lines_is_written_anew() {
-    for list in ["[\n    {name: A, value: a}\n  ]", "[\n    # above\n    {name: A, value: a} # behind\n  ]"] {
-        let rewritten = run(&format!("{HEAD}  env: {list}\n"), &[add("/spec/env/0", env("X", "1"))]);
-        assert_eq!(rewritten.reformatted, [0], "{list}");
-    }
+fn no_comment_in_a_flow_collection_is_lost() {
+    check(
+        &format!("{HEAD}  env: [\n    # above\n    {{name: A, value: a}} # behind\n  ]\n"),
+        &[add("/spec/env/0", env("X", "1")), add("/spec/env/2", env("Z", "2"))],
+        &format!(
+            "{HEAD}  env: [\n    # above\n    {{name: X, value: \"1\"}},\n    {{name: A, value: a}},\n    \
+             {{name: Z, value: \"2\"}} # behind\n  ]\n"
+        ),
+    );
     let text = format!("{HEAD}  ref: {{\n    name: a, # of a\n    port: 1\n  }}\n");
     let rewritten = run(&text, &[edit(Op::Remove, "/spec/ref/port", EditValue::Nothing)]);
     assert_eq!(rewritten.reformatted, [0]);
+}
+
+#[test]
+fn siblings_in_a_flow_collection_stay_as_they_are_written() {
+    for (before, after) in [
+        (
+            "  env: &e [{name: A, value: 'yes'}, {name: N, value: 0x1F}] # e\n",
+            "  env: &e [{name: X, value: \"1\"}, {name: A, value: 'yes'}, {name: N, value: 0x1F}] # e\n",
+        ),
+        ("  {env: [b, # c\n   ], 'n':  1.50}\n", "  {env: [{name: X, value: \"1\"}, b, # c\n   ], 'n':  1.50}\n"),
+    ] {
+        check(&format!("{HEAD}{before}"), &[add("/spec/env/0", env("X", "1"))], &format!("{HEAD}{after}"));
+    }
+    check(
+        "{\n  \"kind\": \"A\", \"apiVersion\": \"v1\",\n  \"n\": [1.50, 1e3, 12345678901234567890123],\n  \"env\": []\n}\n",
+        &[add("/m", EditValue::Integer(1))],
+        "{\n  \"kind\": \"A\", \"apiVersion\": \"v1\",\n  \"n\": [1.50, 1e3, 12345678901234567890123],\n  \"env\": [],\n  \"m\": 1\n}\n",
+    );
+    let remove = |name: &str| edit(Op::Remove, &format!("/spec/{name}"), EditValue::Nothing);
+    for (names, after) in [
+        (["a", "b"], "{c: 'x',  d: 0x1}"),
+        (["a", "c"], "{b: \"1\",  d: 0x1}"),
+        (["b", "c"], "{a: ~,  d: 0x1}"),
+        (["c", "d"], "{a: ~, b: \"1\"}"),
+    ] {
+        let text = format!("{HEAD}  {{a: ~, b: \"1\", c: 'x',  d: 0x1}} # e\n");
+        check(&text, &names.map(remove), &format!("{HEAD}  {after} # e\n"));
+    }
 }
 
 #[test]
@@ -299,7 +344,7 @@ fn edits_json_in_its_own_form() {
     check(
         "{\n\t\"apiVersion\": \"v1\", \"kind\": \"A\",\n\t\"spec\": {\n\t\t\"n\": {}\n\t}\n}",
         &[add("/spec/n/a", EditValue::Integer(1)), add("/spec/m", EditValue::Integer(2))],
-        "{\n\t\"apiVersion\": \"v1\",\n\t\"kind\": \"A\",\n\t\"spec\": {\n\t\t\"n\": {\n\t\t\t\"a\": 1\n\t\t},\n\t\t\"m\": 2\n\t}\n}",
+        "{\n\t\"apiVersion\": \"v1\", \"kind\": \"A\",\n\t\"spec\": {\n\t\t\"n\": {\n\t\t\t\"a\": 1\n\t\t},\n\t\t\"m\": 2\n\t}\n}",
     );
 }
 
@@ -646,6 +691,7 @@ fn takes_an_entry_away_and_leaves_its_neighbours() {
         ("  {name: a, port: 80, path: /v1} # end\n", "  {name: a, path: /v1} # end\n"),
         ("  {port: 80, path: /v1}\n", "  {path: /v1}\n"),
         ("  {name: a, port: 80}\n", "  {name: a}\n"),
+        ("  {\n    name: a,\n    port: 80\n  }\n", "  {\n    name: a\n  }\n"),
     ] {
         check(&format!("{HEAD}{before}"), &remove(), &format!("{HEAD}{after}"));
     }

@@ -111,17 +111,67 @@ fn literal(lines: &mut Vec<String>, head: &str, text: &str, at: usize) {
     );
 }
 
-/// A value in one line.
-pub(super) fn inline(value: &Value) -> String {
-    match value {
-        Value::Object(map) => {
-            let entry =
-                |(key, value): (&String, &Value)| format!("{}: {}", text_scalar(key, true), inline(value));
-            format!("{{{}}}", map.iter().map(entry).collect::<Vec<_>>().join(", "))
-        }
-        Value::Array(list) => format!("[{}]", list.iter().map(inline).collect::<Vec<_>>().join(", ")),
-        _ => scalar(value, true),
+/// How a value is written in one line.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Inline {
+    /// As YAML: `{name: A, value: "1"}`.
+    Yaml,
+    /// As JSON, with a blank behind colons and commas.
+    Json,
+    /// As JSON without blanks.
+    Minified,
+}
+
+impl Inline {
+    /// The blank behind colons and commas.
+    pub(super) const fn gap(self) -> &'static str {
+        if matches!(self, Self::Minified) { "" } else { " " }
     }
+
+    fn text(self, text: &str) -> String {
+        if matches!(self, Self::Yaml) { text_scalar(text, true) } else { double_quoted(text) }
+    }
+
+    /// A value.
+    pub(super) fn value(self, value: &Value) -> String {
+        let comma = format!(",{}", self.gap());
+        match value {
+            Value::Object(map) => {
+                let entries: Vec<String> = map.iter().map(|(key, value)| self.entry(key, value)).collect();
+                format!("{{{}}}", entries.join(&comma))
+            }
+            Value::Array(list) => {
+                let items: Vec<String> = list.iter().map(|value| self.value(value)).collect();
+                format!("[{}]", items.join(&comma))
+            }
+            Value::String(text) => self.text(text),
+            _ => value.to_string(),
+        }
+    }
+
+    /// An entry of a mapping.
+    pub(super) fn entry(self, key: &str, value: &Value) -> String {
+        format!("{}:{}{}", self.text(key), self.gap(), self.value(value))
+    }
+}
+
+/// A value as JSON over several lines. `head` begins its first line, `margin` is the indentation of its last line, and
+/// `unit` one level of indentation.
+pub(super) fn pretty(head: &str, value: &Value, margin: &str, unit: &str) -> String {
+    let inner = format!("{margin}{unit}");
+    let (open, close, members): (_, _, Vec<String>) = match value {
+        Value::Object(map) if !map.is_empty() => {
+            let entry = |(key, value): (&String, &Value)| {
+                pretty(&format!("{inner}{}: ", double_quoted(key)), value, &inner, unit)
+            };
+            ('{', '}', map.iter().map(entry).collect())
+        }
+        Value::Array(list) if !list.is_empty() => {
+            ('[', ']', list.iter().map(|value| pretty(&inner, value, &inner, unit)).collect())
+        }
+        _ => return format!("{head}{}", Inline::Json.value(value)),
+    };
+    format!("{head}{open}\n{}\n{margin}{close}", members.join(",\n"))
 }
 
 /// A scalar, or an empty collection, in one line.

@@ -4,22 +4,22 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-use serde::de::IgnoredAny;
 use serde_json::Value;
-use serde_json::ser::{PrettyFormatter, Serializer};
 
 use crate::outline::{Form, Node, NodeId, NodeKind, Outline};
 use crate::rewrite::Splice;
-use crate::rewrite::emit::{self, Indents, is_long};
+use crate::rewrite::emit::{self, Indents, Inline, is_long};
 use crate::source::Source;
 use crate::value::{is_merge, key_name};
+use crate::yaml;
 
 /// Collects the changes of one document.
 pub(super) struct Splicer<'s> {
     pub(super) source: &'s Source,
     pub(super) text: &'s str,
     pub(super) outline: &'s Outline,
+    /// How values are written in one line.
+    pub(super) inline: Inline,
     pub(super) splices: Vec<Splice>,
 }
 
@@ -46,22 +46,22 @@ pub(super) fn splices(
     new: &Value,
 ) -> Option<Vec<Splice>> {
     let node = outline.node(root);
-    if is_flow(node) {
-        let own = source.text().get(node.start..node.end)?;
-        return (is_json(own) || !own.contains('\n')).then(|| vec![whole_document(source, node, new)]);
-    }
-    let mut splicer = Splicer { source, text: source.text(), outline, splices: Vec::new() };
+    let own = source.text().get(node.content..node.end).unwrap_or_default();
+    let inline = match is_flow(node) {
+        false => Inline::Yaml,
+        true if own.contains(": ") || own.contains(", ") => Inline::Json,
+        true => Inline::Minified,
+    };
+    let mut splicer = Splicer { source, text: source.text(), outline, inline, splices: Vec::new() };
     let indents = Indents { map: splicer.map_indent(node), list: 2 };
     splicer.edit(root, old, new, Context { key: None, indents, block_at: None })?;
     Some(splicer.splices)
 }
 
-/// The document written anew: as YAML blocks or, where it is one value in braces, in that form.
+/// The document written anew, as YAML blocks or, where it is one JSON value, as JSON.
 pub(super) fn whole_document(source: &Source, node: &Node, value: &Value) -> Splice {
     if is_flow(node) {
-        let own = source.text().get(node.start..node.end).unwrap_or_default();
-        let text = if is_json(own) { json_like(own, value) } else { emit::inline(value) };
-        return Splice { start: node.start, end: node.end, text };
+        return Splice { start: node.start, end: node.end, text: emit::pretty("", value, "", "  ") };
     }
     let text = source.text();
     let before = text.get(source.line_start(node.start)..node.start).unwrap_or_default();
@@ -81,29 +81,34 @@ impl<'s> Splicer<'s> {
         self.outline.node(id)
     }
 
-    /// Makes the changes at a node: inside of a block, else the node as a whole.
+    /// Makes the changes at a node, in a block or in flow.
     pub(super) fn edit(&mut self, id: NodeId, old: &Value, new: &Value, context: Context) -> Option<()> {
         if old == new {
             return Some(());
         }
         let node = self.node(id);
         match (&node.kind, old, new) {
-            (NodeKind::Map(Form::Block, entries), Value::Object(before), Value::Object(after)) => {
+            (NodeKind::Map(form, entries), Value::Object(before), Value::Object(after))
+                if !entries.is_empty() =>
+            {
                 let own = self.own_entries(entries);
                 let lost = before.keys().filter(|name| !after.contains_key(*name));
-                let (merged, lost): (Vec<_>, Vec<_>) =
-                    lost.partition(|name| !own.contains_key(name.as_str()));
-                if !merged.is_empty() {
-                    return None;
+                let (lost, merged): (Vec<_>, Vec<_>) =
+                    lost.partition(|name| own.contains_key(name.as_str()));
+                // What is merged cannot go by itself, and a mapping without entries would be read as null.
+                if !merged.is_empty() || !lost.is_empty() && lost.len() == own.len() {
+                    return self.write_anew(node, new, context);
                 }
-                // A mapping without entries would be read as null.
-                if !lost.is_empty() && lost.len() == own.len() {
-                    return self.replace(node, new, context);
+                match form {
+                    Form::Block => self.edit_block_map(node, &own, before, after, context),
+                    Form::Flow => self.edit_flow_map(node, &own, before, after, context),
                 }
-                self.edit_block_map(node, &own, before, after, context)
             }
-            (NodeKind::List(Form::Block, items), Value::Array(before), Value::Array(after)) => {
-                self.edit_block_list(node, items, before, after, context)
+            (NodeKind::List(form, items), Value::Array(before), Value::Array(after)) if !items.is_empty() => {
+                match form {
+                    Form::Block => self.edit_block_list(node, items, before, after, context),
+                    Form::Flow => self.edit_flow_list(node, items, before, after, context),
+                }
             }
             _ => self.replace(node, new, context),
         }
@@ -117,47 +122,74 @@ impl<'s> Splicer<'s> {
 
     /// Writes a value in place of an old one: as a block below its key where it needs several lines.
     pub(super) fn replace(&mut self, old: &Node, value: &Value, context: Context) -> Option<()> {
-        let (is_block, is_filled) = match &old.kind {
-            NodeKind::Map(form, entries) => (*form == Form::Block, !entries.is_empty()),
-            NodeKind::List(form, items) => (*form == Form::Block, !items.is_empty()),
-            _ => (false, false),
-        };
-        // Its lines may hold comments; only writing the document anew may drop those.
-        if is_block || is_filled && self.text.get(old.start..old.end)?.contains('\n') {
+        // The lines of an old block may hold comments; only writing the document anew may drop those.
+        if matches!(old.kind, NodeKind::Map(Form::Block, _) | NodeKind::List(Form::Block, _)) {
             return None;
         }
         match context.block_at {
-            Some(at) if is_long(value) && !is_filled => self.replace_by_block(old, value, at, context),
-            _ => {
-                self.replace_in_line(old, value);
-                Some(())
-            }
+            Some(at) if is_long(value) => self.replace_by_block(old, value, at, context),
+            _ => self.replace_in_line(old, value, context),
         }
     }
 
-    /// Writes a value in place of an old one, on the line of its key if it has one.
-    fn replace_in_line(&mut self, old: &Node, value: &Value) {
-        let is_empty = old.start == old.end;
-        let new = if value.is_string() { emit::scalar(value, false) } else { emit::inline(value) };
-        let text = if is_empty { format!(" {new}") } else { new };
-        self.splices.push(Splice { start: old.start, end: old.end, text });
+    /// Writes a collection in braces or brackets anew. `None` for a block, and when a comment would go.
+    pub(super) fn write_anew(&mut self, old: &Node, value: &Value, context: Context) -> Option<()> {
+        let stays = !is_flow(old) || self.has_comment(old, old.start, old.end);
+        if stays { None } else { self.replace_in_line(old, value, context) }
     }
-}
 
-fn is_json(text: &str) -> bool {
-    serde_json::from_str::<IgnoredAny>(text).is_ok()
-}
+    /// Whether a comment begins in these bytes of a collection in braces or brackets.
+    pub(super) fn has_comment(&self, node: &Node, start: usize, end: usize) -> bool {
+        let own = self.text.get(node.start..node.end).unwrap_or_default();
+        yaml::comments(own).iter().any(|(at, _)| (start..end).contains(&(node.start + at)))
+    }
 
-/// A value as JSON in the form of another one: in one line, or indented as that is.
-fn json_like(other: &str, value: &Value) -> String {
-    let Some((_, lines)) = other.split_once('\n') else { return value.to_string() };
-    // The members of the outermost value are indented by one level.
-    let first = lines.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    let unit = first.get(..first.len() - first.trim_start().len()).filter(|unit| !unit.is_empty());
-    let mut json = Vec::new();
-    let formatter = PrettyFormatter::with_indent(unit.unwrap_or("  ").as_bytes());
-    let _infallible = value.serialize(&mut Serializer::with_formatter(&mut json, formatter));
-    String::from_utf8(json).unwrap_or_default()
+    /// Writes a value in place of an old one, on the line of its key if it has one.
+    fn replace_in_line(&mut self, old: &Node, value: &Value, context: Context) -> Option<()> {
+        let margin = context.key.and_then(|key| self.line_margin(self.node(key).start));
+        let mut new = match margin.filter(|_| self.is_json()) {
+            Some(margin) => emit::pretty("", value, margin, self.indent_unit(margin)),
+            None if self.is_json() || value.is_object() || value.is_array() => self.inline.value(value),
+            None => emit::scalar(value, context.block_at.is_none() && context.key.is_some()),
+        };
+        let (start, mut end) = (old.start, old.end);
+        if start == end {
+            // The value is empty: `key:`, `- ` or, in flow, just `key`.
+            let lacks_colon = context.key.is_some() && !self.text.get(..start)?.ends_with(':');
+            new.insert_str(0, if lacks_colon { ": " } else { " " });
+            // In flow, blanks before the comma would end up behind the new value.
+            let rest = self.text.get(end..)?;
+            if rest.trim_start_matches(' ').starts_with(',') {
+                end += rest.find(',')?;
+            }
+        }
+        self.splices.push(Splice { start, end, text: new });
+        Some(())
+    }
+
+    /// Whether the document is JSON.
+    pub(super) const fn is_json(&self) -> bool {
+        !matches!(self.inline, Inline::Yaml)
+    }
+
+    /// The white space before an element or entry that begins its line. `None` when it does not begin its line, and on
+    /// the first line, which does not show how other lines are indented.
+    pub(super) fn line_margin(&self, start: usize) -> Option<&'s str> {
+        let line = self.source.line_start(start);
+        let before = self.text.get(line..start)?;
+        (line > 0 && before.bytes().all(|byte| matches!(byte, b' ' | b'\t'))).then_some(before)
+    }
+
+    /// One level of JSON indentation: a tab where the margin has one, else as many spaces as the text uses.
+    pub(super) fn indent_unit(&self, margin: &'s str) -> &'s str {
+        if margin.starts_with('\t') {
+            return "\t";
+        }
+        // The members of the outermost value are indented by one level.
+        let indented = self.text.lines().skip(1).find(|line| !line.trim().is_empty()).unwrap_or_default();
+        let width = indented.len() - indented.trim_start_matches(' ').len();
+        indented.get(..width).filter(|unit| !unit.is_empty()).unwrap_or("  ")
+    }
 }
 
 /// Whether a collection is written in brackets or braces.

@@ -11,7 +11,7 @@ use crate::ark::service::{Port, ServiceRef, fix_port, port_by_name, ports};
 use crate::ark::value::{EffectiveValue, ValueOrSource, ValueSource};
 use crate::endpoint_view::ambiguous_host;
 use crate::prelude::*;
-use crate::url::{AddressRange, Endpoint};
+use crate::url::{AddressRange, Endpoint, ip};
 use memgate_model::kind::SERVICE;
 use memgate_primitives::plain_text::{shown_key, shown_name};
 
@@ -156,7 +156,9 @@ fn travels_unencrypted(address: &Endpoint<'_>, subject: &Subject<'_>, state: &mu
         return false;
     }
     if let Some(range) = AddressRange::of(address.host) {
-        return !range.loopback && !range.private;
+        // Where the unspecified address leads is up to the client's machine.
+        let is_unspecified = ip(address.host).is_some_and(|ip| ip.is_unspecified());
+        return is_unspecified || !range.loopback && !range.private;
     }
     let name = address.name();
     let Some((service, home)) = name.split_once('.') else { return false };

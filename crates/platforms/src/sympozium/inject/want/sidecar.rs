@@ -362,13 +362,15 @@ impl PodContext<'_> {
 
     /// Whether the agent's container runs a harness.
     pub(super) fn runs_harness(&self) -> bool {
-        // The volume of request files is recognised by its name, or by the agent's mount at /ipc.
-        let (_, at_ipc) = self.mounts.at(IPC_PATH).unzip();
-        let at_ipc = at_ipc.and_then(|mount| mount.name.as_deref());
+        // The volume of request files is recognised by its name, or by a mount of the agent at /ipc.
+        let is_at_ipc = |name: &str| {
+            let mut at_ipc = self.mounts.iter().filter(|mount| mount.clean_path() == IPC_PATH);
+            at_ipc.any(|mount| mount.name.as_deref() == Some(name))
+        };
         let is_sign = |mount: &Mount<'_>| {
             let (path, name) = (mount.clean_path(), mount.name.as_deref());
             let is_below_ipc = path.strip_prefix(IPC_PATH).is_some_and(|rest| rest.starts_with('/'));
-            let is_ipc = || name == Some(IPC) || name.is_some() && name == at_ipc;
+            let is_ipc = || name.is_some_and(|name| name == IPC || is_at_ipc(name));
             is_below_ipc || name == Some(HOME) || mount.is_partial() && is_ipc()
         };
         self.container.variable(CONTRACT).is_some()

@@ -82,8 +82,11 @@ impl WantedBuilder<'_, '_> {
             return;
         }
         let is_known = known_url.is_some();
-        let url = known_url.unwrap_or_else(|| match self.found.ensemble {
-            Some(ensemble) if wait.variable == SHARED_URL => shared_url(&ensemble.name, self.pod.namespace),
+        let url = known_url.unwrap_or_else(|| match wait.variable {
+            SHARED_URL => {
+                let ensemble = self.found.ensemble.map_or("", |ensemble| &ensemble.name);
+                shared_url(ensemble, self.pod.namespace)
+            }
             _ => private_url(&self.found.instance, self.pod.namespace),
         });
         if let Some(finding) = self.pod.around.unresolved(&url, &HOST_NETWORK_DNS) {
