@@ -117,7 +117,10 @@ mod tests {
                 "{{- end }} # of the stores\n---\nspec:\n  # memgate: x\n  backend: redis\n  x: {{ .Values.x }}\n",
                 vec![(1, false), (4, true)],
             ),
-            ("{{ .a }}: 1\nb: | # memgate: x\n  # memgate: x\n{{ .b }}\n# memgate: x\n", vec![(2, false), (5, true)]),
+            (
+                "{{ .a }}: 1\nb: | # memgate: x\n  # memgate: x\n{{ .b }}\n# memgate: x\n",
+                vec![(2, false), (5, true)],
+            ),
         ] {
             assert_eq!(lines(text), expected, "{text}");
         }

@@ -3,7 +3,7 @@
 //! An endpoint is a URL or a bare `host:port`; pairs `key=value` are for `endpoint_view`. Clients differ: what Go's
 //! `net/url` refuses is [`Endpoint::for_go`]. An allow list of hosts is worth nothing if memgate reads one host and the
 //! client connects to another: Node and urllib3 read `https://a.example\@b.example` as `a.example`, others as
-//! `b.example`. Only what all clients read the same way is compared ([`Reading`]). `tests/library/policies/hosts.rs`
+//! `b.example`. Only what all clients read the same way is compared (`Reading`). `tests/library/policies/hosts.rs`
 //! compares this module with Go, Python, Node and curl.
 
 use std::borrow::Cow;

@@ -213,7 +213,10 @@ fn siblings_in_a_flow_collection_stay_as_they_are_written() {
             "  env: &e [{name: A, value: 'yes'}, {name: N, value: 0x1F}] # e\n",
             "  env: &e [{name: X, value: \"1\"}, {name: A, value: 'yes'}, {name: N, value: 0x1F}] # e\n",
         ),
-        ("  {env: [b, # c\n   ], 'n':  1.50}\n", "  {env: [{name: X, value: \"1\"}, b, # c\n   ], 'n':  1.50}\n"),
+        (
+            "  {env: [b, # c\n   ], 'n':  1.50}\n",
+            "  {env: [{name: X, value: \"1\"}, b, # c\n   ], 'n':  1.50}\n",
+        ),
     ] {
         check(&format!("{HEAD}{before}"), &[add("/spec/env/0", env("X", "1"))], &format!("{HEAD}{after}"));
     }

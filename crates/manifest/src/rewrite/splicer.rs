@@ -93,8 +93,7 @@ impl<'s> Splicer<'s> {
             {
                 let own = self.own_entries(entries);
                 let lost = before.keys().filter(|name| !after.contains_key(*name));
-                let (lost, merged): (Vec<_>, Vec<_>) =
-                    lost.partition(|name| own.contains_key(name.as_str()));
+                let (lost, merged): (Vec<_>, Vec<_>) = lost.partition(|name| own.contains_key(name.as_str()));
                 // What is merged cannot go by itself, and a mapping without entries would be read as null.
                 if !merged.is_empty() || !lost.is_empty() && lost.len() == own.len() {
                     return self.write_anew(node, new, context);
