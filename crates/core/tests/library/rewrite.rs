@@ -235,6 +235,11 @@ fn siblings_in_a_flow_collection_stay_as_they_are_written() {
         let text = format!("{HEAD}  {{a: ~, b: \"1\", c: 'x',  d: 0x1}} # e\n");
         check(&text, &names.map(remove), &format!("{HEAD}  {after} # e\n"));
     }
+    check(
+        "apiVersion: v1\nkind: Pod\nx: &x {y: 1} # x\nspec: {a: ~, <<: *x, b: '2'} # e\n",
+        &[remove("b"), add("/spec/c", EditValue::Integer(3))],
+        "apiVersion: v1\nkind: Pod\nx: &x {y: 1} # x\nspec: {a: ~, <<: *x, c: 3} # e\n",
+    );
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Changes in flow collections, as in all of JSON. New entries and elements get lines of their own if the existing ones
 //! have, else they go into the same line.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
-use crate::outline::{Node, NodeId};
+use crate::outline::{Node, NodeId, NodeKind};
 use crate::rewrite::splicer::{Context, OwnEntries, Splicer, align};
 use crate::rewrite::{Splice, emit};
 
@@ -20,14 +22,14 @@ impl Splicer<'_> {
         if !self.text.get(node.content..)?.starts_with('{') {
             return None;
         }
-        let mut places: Vec<_> = own
-            .iter()
-            .map(|(name, (key, value))| {
-                let (key, value) = (self.node(*key), self.node(*value));
-                (key.start, value.end.max(key.end), new.contains_key(&**name))
-            })
-            .collect();
-        places.sort_unstable();
+        let NodeKind::Map(_, entries) = &node.kind else { return None };
+        let gone = own.iter().filter(|(name, _)| !new.contains_key(&***name));
+        let gone: BTreeSet<NodeId> = gone.map(|(_, (key, _))| *key).collect();
+        let place = |(key, value): &(NodeId, NodeId)| {
+            let (start, end) = (self.node(*key).start, self.node(*value).end.max(self.node(*key).end));
+            (start, end, !gone.contains(key))
+        };
+        let places: Vec<_> = entries.iter().map(place).collect();
         self.remove_members(node, &places)?;
         for (name, (key, value)) in own {
             if let Some(new) = new.get(&**name) {
