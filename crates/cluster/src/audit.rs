@@ -87,11 +87,11 @@ impl Faults {
         self.count == 0
     }
 
-    /// Notes that a request has failed. What fails again and again for one reason counts once.
+    /// Notes that a request has failed.
     fn add(&mut self, why: String) -> Result<(), TooManyFaults> {
+        self.count += 1;
         if !self.reasons.contains(&why) {
             self.reasons.push(why);
-            self.count += 1;
         }
         if self.count < MAX_FAULTS { Ok(()) } else { Err(TooManyFaults) }
     }
@@ -147,7 +147,8 @@ impl Run<'_> {
     }
 }
 
-/// Sends a write. It finds whether something was written: not where another client was first, or the namespace is ending.
+/// Sends a write. It finds whether something was written: not where another client was first, the namespace is ending, or
+/// its quota is used up, which are its owner's doing and end no audit.
 async fn write(
     reader: &ClusterReader,
     verb: &str,
@@ -157,17 +158,17 @@ async fn write(
     let sent = async {
         match reader.client.request::<Box<RawValue>>(request.map_err(kube::Error::BuildRequest)?).await {
             Ok(_) => Ok(true),
-            Err(kube::Error::Api(status)) if status.code == 409 || is_ending(&status) => Ok(false),
+            Err(kube::Error::Api(status)) if status.code == 409 || is_of_namespace(&status) => Ok(false),
             Err(error) => Err(error),
         }
     };
     fetch(verb, &resource(kind), sent).await
 }
 
-/// Whether a write is refused because its namespace is being deleted.
-fn is_ending(status: &kube::core::Status) -> bool {
-    let causes = status.details.iter().flat_map(|details| &details.causes);
-    causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
+/// Whether a write is refused because its namespace is being deleted, or by a ResourceQuota of it.
+fn is_of_namespace(status: &kube::core::Status) -> bool {
+    let mut causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.any(|cause| cause.reason == "NamespaceTerminating") || status.message.contains("exceeded quota")
 }
 
 /// Removes null fields from an object: the apiserver does not treat them as absent.
