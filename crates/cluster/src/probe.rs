@@ -88,7 +88,6 @@ fn probe(
         object: Some(&text),
         old_object: None,
         occasion: Occasion::default(),
-        read_pod: None,
         cancelled: None,
     };
     let settings = Settings { families: families.to_vec(), ..memgate_platforms::default_settings() };

@@ -1,18 +1,15 @@
 //! AdmissionReview bytes to a request, and a decision to response bytes.
 //!
-//! It knows the wire format `admission.k8s.io/v1`, but not HTTP. The object under review stays the text that was sent;
-//! the fields of a new pod that decisions need are read along with the review.
+//! It knows the wire format `admission.k8s.io/v1`, but not HTTP. The object under review stays the text that was sent.
 //!
 //! ```text
 //! body ──parse──▶ Review ──decide──▶ Decision ──respond──▶ body
 //! ```
 
-mod one_pass;
 mod response;
 mod texts;
 
 use std::borrow::Cow;
-use std::rc::Rc;
 
 use crate::decide::decide;
 use crate::patch::{self, PatchError};
@@ -143,10 +140,8 @@ pub fn parse(body: &str) -> Result<Review<'_>, Malformed> {
     if body.is_empty() {
         return Err(Malformed::Empty);
     }
-    let (envelope, pod) = match one_pass::read(body) {
-        Ok(read) => read,
-        Err(_) => (read(body)?, None),
-    };
+    let envelope: Envelope<'_> = view::read(body)
+        .map_err(|error| Malformed::NotJson { line: error.line(), column: error.column() })?;
     let is = |text: &Option<Text<'_>>, wanted| text.as_deref() == Some(wanted);
     if !is(&envelope.api_version, "admission.k8s.io/v1") || !is(&envelope.kind, "AdmissionReview") {
         return Err(Malformed::WrongVersion);
@@ -159,7 +154,7 @@ pub fn parse(body: &str) -> Result<Review<'_>, Malformed> {
     let kind = sent.kind.ok_or(Malformed::Missing("kind"))?;
     let operation = sent.operation.ok_or(Malformed::Missing("operation"))?;
     let operation = Operation::from_name(&operation).ok_or(Malformed::UnknownOperation)?;
-    let object = pod.as_ref().map(|pod| pod.text).or_else(|| sent.object.map(RawValue::get));
+    let object = sent.object.map(RawValue::get);
     let writes = matches!(operation, Operation::Create | Operation::Update);
     if writes && object.is_none() {
         return Err(Malformed::Missing("object"));
@@ -173,17 +168,11 @@ pub fn parse(body: &str) -> Result<Review<'_>, Malformed> {
         namespace: or_empty(sent.namespace),
         name: or_empty(sent.name),
         object,
-        read_pod: pod.map(Rc::new),
         old_object: sent.old_object.map(RawValue::get),
         occasion: Occasion { user: sent.user_info.map(RawValue::get), ..Occasion::default() },
         cancelled: None,
     };
     Ok(Review { uid, dry_run: sent.dry_run.unwrap_or_default(), request })
-}
-
-/// Reads the envelope, and of the objects in it only where they end.
-fn read(body: &str) -> Result<Envelope<'_>, Malformed> {
-    view::read(body).map_err(|error| Malformed::NotJson { line: error.line(), column: error.column() })
 }
 
 fn or_empty(text: Option<Text<'_>>) -> Cow<'_, str> {

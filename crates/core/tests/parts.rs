@@ -90,7 +90,6 @@ fn more(case: &Case) -> (Vec<String>, usize) {
         let text = value.to_string();
         let mut request = review.request.clone();
         request.object = Some(&text);
-        request.read_pod = None;
         request.occasion = Occasion { is_part: true, ..Occasion::default() };
         let Some((findings, _)) = part::findings(&request, &value, &snapshot) else { return (more, 0) };
         count += findings.len();

@@ -13,7 +13,7 @@ use memgate_primitives::json::{Reader, Scalar, Seed, parse};
 /// The digest of a JSON text. The order of fields does not matter, nor does a field at the top that is `null`; the
 /// last of equal keys counts. `None` for a text that is not JSON or nests too deep.
 pub fn of(text: &str) -> Option<u64> {
-    parse(text, Hashing { drop_nulls: true }).ok()
+    parse(text, Seed(Hashing { drop_nulls: true })).ok()
 }
 
 /// Reads a value. The JSON type is part of the digest. The entries of an object are sorted by the hashes of their

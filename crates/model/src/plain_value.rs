@@ -13,7 +13,7 @@ use memgate_primitives::pointer::Path;
 /// # Errors
 /// When the text is not JSON, or exceeds a limit: then `budget` has ended.
 pub fn read(text: &str, budget: &Budget<'_>) -> serde_json::Result<Value> {
-    parse(text, ValueReader { budget, path: Path::Root })
+    parse(text, Seed(ValueReader { budget, path: Path::Root }))
 }
 
 #[derive(Clone, Copy)]

@@ -192,17 +192,6 @@ impl<'a> Pod<'a> {
     }
 }
 
-/// A new pod that was read along with the review that it came in.
-#[derive(Debug)]
-pub struct ReadPod<'a> {
-    /// The pod as JSON text.
-    pub text: &'a str,
-    /// The fields that decisions need.
-    pub pod: Pod<'a>,
-    /// The budget that counted the steps of reading it.
-    pub budget: Budget<'static>,
-}
-
 impl<'a> Container<'a> {
     /// Whether an init container is a native sidecar, which runs as long as the pod.
     pub fn is_native_sidecar(&self) -> bool {

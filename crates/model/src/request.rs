@@ -2,13 +2,11 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 
-use crate::pod::ReadPod;
 use crate::view::{self, Text, view};
 use memgate_primitives::named::named;
 use memgate_primitives::pointer::Pointer;
@@ -48,8 +46,6 @@ pub struct Request<'a> {
     pub name: Cow<'a, str>,
     /// The new object as JSON text; `None` for a DELETE.
     pub object: Option<&'a str>,
-    /// The object, if it is a new pod that was read along with the review.
-    pub read_pod: Option<Rc<ReadPod<'a>>>,
     /// The stored object as JSON text; for UPDATE and DELETE.
     pub old_object: Option<&'a str>,
     /// Where the decision is made, when, and for which user.
@@ -152,7 +148,6 @@ impl<'a> Request<'a> {
             object: Some(pod),
             old_object: None,
             occasion: Occasion::default(),
-            read_pod: None,
             cancelled: None,
         }
     }

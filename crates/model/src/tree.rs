@@ -113,7 +113,7 @@ impl Tree {
     }
 
     fn parse_with(text: &str, schema: &Schema, budget: Option<&Budget<'_>>) -> serde_json::Result<Self> {
-        json::parse(text, TreeReader { schema, budget, is_stored: false, path: Path::Root })
+        json::parse(text, Seed(TreeReader { schema, budget, is_stored: false, path: Path::Root }))
     }
 
     /// Reads any self-describing format by `schema`.
@@ -127,7 +127,10 @@ impl Tree {
     /// The same with at most as many values as `budget` has steps. Where it has fewer, the rest is left out, and
     /// `budget` has ended.
     pub(super) fn read_stored(text: &str, schema: &Schema, budget: &Budget<'_>) -> serde_json::Result<Self> {
-        json::parse(text, TreeReader { schema, budget: Some(budget), is_stored: true, path: Path::Root })
+        json::parse(
+            text,
+            Seed(TreeReader { schema, budget: Some(budget), is_stored: true, path: Path::Root }),
+        )
     }
 
     /// Takes no more memory than needed, for a tree that is kept: no room to grow into, and texts that recur shared.
@@ -568,7 +571,7 @@ fn read_with_text<'de, D: Deserializer<'de>>(
 }
 
 fn read_by<E: Error>(text: &RawValue, schema: &Schema, seed: TreeReader<'_, '_>) -> Result<Tree, E> {
-    json::parse(text.get(), TreeReader { schema, ..seed }).map_err(E::custom)
+    json::parse(text.get(), Seed(TreeReader { schema, ..seed })).map_err(E::custom)
 }
 
 /// What is read of an element to know its schema.

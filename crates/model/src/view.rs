@@ -108,30 +108,6 @@ macro_rules! __view {
             $($(#[$doc])* pub $field: Option<$type>,)*
         }
 
-        impl<'a> $name<'a> {
-            /// Reads the value of the field of this name, or skips it.
-            #[inline]
-            fn read_field<'de: 'a, A: serde::de::MapAccess<'de>>(
-                &mut self,
-                key: &str,
-                map: &mut A,
-                place: &$crate::view::Place<'_>,
-            ) -> Result<(), A::Error> {
-                match key {
-                    $($key => {
-                        let place = place.key($key);
-                        self.$field = map.next_value_seed(
-                            $crate::view::Element::<Option<$type>>::at(&place),
-                        )?;
-                    })*
-                    _ => {
-                        map.next_value::<serde::de::IgnoredAny>()?;
-                    }
-                }
-                Ok(())
-            }
-        }
-
         impl<'de: 'a, 'a> $crate::view::View<'de> for $name<'a> {
             $(const QUOTA: $crate::view::Quota = $crate::view::Quota::$quota;)?
 
@@ -160,7 +136,17 @@ macro_rules! __view {
                         let mut fields = 0;
                         while let Some(key) = map.next_key::<$crate::view::Text<'de>>()? {
                             fields += 1;
-                            view.read_field(&key, &mut map, self.0)?;
+                            match &*key {
+                                $($key => {
+                                    let place = self.0.key($key);
+                                    view.$field = map.next_value_seed(
+                                        $crate::view::Element::<Option<$type>>::at(&place),
+                                    )?;
+                                })*
+                                _ => {
+                                    map.next_value::<serde::de::IgnoredAny>()?;
+                                }
+                            }
                         }
                         self.0.count_fields(fields);
                         Ok(view)

@@ -30,7 +30,7 @@ impl ObjectPlaces {
     /// Those of a text; nothing of a text that is not JSON.
     pub(super) fn of(text: &str) -> Self {
         let reader = ObjectPlacesReader { left: &Cell::new(MAX_PLACES) };
-        parse(text, reader).unwrap_or_default()
+        parse(text, Seed(reader)).unwrap_or_default()
     }
 
     fn of_tree(tree: &Json) -> Self {

@@ -189,14 +189,6 @@ impl<'c> Budget<'c> {
         !self.only_denials.get()
     }
 
-    /// Counts the steps of an earlier budget, and ends if that one has ended.
-    pub fn continue_after(&self, earlier: &Budget<'_>) {
-        if let Some(stop) = earlier.stopped() {
-            self.end(|| stop);
-        }
-        self.steps(earlier.steps.get());
-    }
-
     /// Counts a step; returns whether to go on.
     pub fn step(&self) -> bool {
         self.steps(1)

@@ -32,7 +32,7 @@ pub(super) fn read<'d>(
     let form = Form::Root { schema, without_status };
     let unknown = Unknown::default();
     let reader = NodeReader { form, budget, unknown: Some(&unknown), path: Path::Root, depth: 0 };
-    let root = json::parse(text, reader).ok()?;
+    let root = json::parse(text, Seed(reader)).ok()?;
     let (unknown, more_unknown) = (unknown.fields.into_inner(), unknown.more.get());
     Some(Document { root, bytes: text.len(), unknown, more_unknown })
 }

@@ -26,7 +26,6 @@ impl Stored {
             object: Some(&self.text),
             old_object: None,
             occasion: Occasion::new(Point::Audit, now),
-            read_pod: None,
             cancelled: None,
         }
     }

@@ -90,7 +90,6 @@ mod tests {
             object: Some(object),
             old_object: None,
             occasion: Occasion::default(),
-            read_pod: None,
             cancelled: None,
         }
     }

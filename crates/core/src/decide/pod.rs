@@ -69,23 +69,14 @@ pub(super) fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     }
     let Some(text) = request.object else { return Decision::pass(Reason::Malformed) };
     let budget = Budget::new(request.cancelled, text.len());
-    let parsed;
-    // What was read may be another text than that of the object.
-    let read = request.read_pod.as_deref().filter(|read| std::ptr::eq(read.text, text));
-    let pod = if let Some(read) = read {
-        budget.continue_after(&read.budget);
-        &read.pod
-    } else {
-        parsed = match Pod::parse_within(text, &budget) {
-            Ok(pod) => pod,
-            Err(error) if !error.is_data() => return Decision::pass(Reason::Unreadable),
-            Err(_) => return Decision::pass(Reason::Malformed),
-        };
-        &parsed
+    let pod = match Pod::parse_within(text, &budget) {
+        Ok(pod) => pod,
+        Err(error) if !error.is_data() => return Decision::pass(Reason::Unreadable),
+        Err(_) => return Decision::pass(Reason::Malformed),
     };
-    let decision = decide_read((text, pod), request, snapshot, &budget);
+    let decision = decide_read((text, &pod), request, snapshot, &budget);
     let is_nameless = request.name.is_empty() && decision.reason != Reason::NotOurs;
-    Decision { origin: is_nameless.then(|| origin(pod)), ..decision }
+    Decision { origin: is_nameless.then(|| origin(&pod)), ..decision }
 }
 
 fn decide_read(

@@ -28,7 +28,6 @@ fn decided(snapshot: &Snapshot, (group, kind): (&str, &str), object: &str, old: 
         object: Some(object),
         old_object: old,
         occasion: Occasion::default(),
-        read_pod: None,
         cancelled: None,
     };
     decide(&request, snapshot)

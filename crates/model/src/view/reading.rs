@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
 
 use memgate_primitives::budget::{Budget, Limit, MAX_CONTAINERS, MAX_ENTRIES, MAX_VARIABLES, MAX_VOLUMES};
-use memgate_primitives::json_reader;
+use memgate_primitives::json;
 use memgate_primitives::pointer::Path;
 
 /// How many fields an object may have before they are counted. An object of a pod that an apiserver sends
@@ -66,7 +66,7 @@ impl<'w> Reading<'w> {
     /// When the text is not JSON or has another form.
     pub fn read<'a, T: View<'a>>(&self, text: &'a str, path: Path<'_>) -> serde_json::Result<T> {
         let reading = Self { budget: self.budget, overall: Cell::new(0) };
-        json_reader::parse(text, Element::at(&Place { reading: &reading, path }))
+        json::parse(text, Element::at(&Place { reading: &reading, path }))
     }
 }
 

@@ -376,7 +376,6 @@ impl UndecidedObject {
                 later: later.filter(|later| !later.is_empty()),
                 ..Occasion::default()
             },
-            read_pod: None,
             cancelled: None,
         }
     }

@@ -86,7 +86,6 @@ fn findings(
             is_part: true,
             ..occasion
         },
-        read_pod: None,
         cancelled: None,
     };
     part::findings(&request, value, snapshot)
