@@ -21,6 +21,7 @@ mod lease;
 mod plan;
 mod webhook_config;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,8 +37,8 @@ use crate::ca_bundle::CaCert;
 use crate::clock::{Clock, date};
 use crate::kube_api::jitter;
 use crate::manager::failure_log::FailureLog;
-use crate::manager::plan::{CertSet, Data, due_at, plan};
-use crate::manager::webhook_config::{LiveConfig, Observed, all_trust};
+use crate::manager::plan::{CertSet, Data, Step, Trusted, due_at, plan};
+use crate::manager::webhook_config::{LiveConfig, Observed, bundles};
 use crate::metrics::{CertKind, CertMetrics};
 use crate::tls::{CertKeyPair, ServingCert};
 use memgate_primitives::review_path::{Phase, config_name};
@@ -69,8 +70,8 @@ pub struct CertManager {
     known: Option<CertSet>,
     /// What this replica presents, and the CA that signed it.
     presented: Option<(Leaf, CaCert)>,
-    /// Since when all entries have trusted the next CA.
-    next_trusted: Option<Instant>,
+    /// The CAs that all entries trust, and since when.
+    trusted_since: BTreeMap<CaCert, Instant>,
     /// When this replica last wrote the Secret, or found current certificates in it.
     current: Instant,
     /// Whether this replica has ever seen all entries trust what it presents.
@@ -112,7 +113,7 @@ impl CertManager {
             writes: Sender::default(),
             known: None,
             presented: None,
-            next_trusted: None,
+            trusted_since: BTreeMap::new(),
             current: Instant::now(),
             trusted: false,
             failures: FailureLog::default(),
@@ -144,51 +145,65 @@ impl CertManager {
     async fn reconcile(&mut self) {
         let writes = *self.writes.borrow() && self.clock.wrong_by().is_none();
         let secret = self.secrets.get_opt(&self.builtin.secret).await;
-        let is_written = match self.failures.log("read the CA Secret", secret) {
-            Some(secret) if writes => self.write_secret(secret).await,
+        let trusted = self.trusted();
+        let is_current = match self.failures.log("read the CA Secret", secret) {
+            Some(secret) if writes => self.write_secret(secret, &trusted).await,
             Some(secret) => {
-                self.read_secret(secret);
+                self.read_secret(secret, &trusted);
                 false
             }
             None => false,
         };
-        self.present();
+        self.present(&trusted);
         // What was known before may be older than what another replica wrote since.
-        if is_written {
+        if is_current {
             self.write_configs().await;
         }
         self.publish_status();
     }
 
-    /// Makes the Secret hold what is planned. Returns whether it does.
-    async fn write_secret(&mut self, secret: Option<Secret>) -> bool {
-        let next = self.known.as_ref().and_then(|known| known.next.as_ref());
-        let is_trusted = next.is_some_and(|next| all_trust(&self.observed.borrow(), &next.cert));
-        let since = is_trusted.then(|| *self.next_trusted.get_or_insert_with(Instant::now));
-        self.next_trusted = since;
-        let next_is_trusted = since.is_some_and(|since| since.elapsed() >= self.timers.propagation);
+    /// The CAs that entries trust, as last seen.
+    fn trusted(&mut self) -> Trusted {
+        let observed = self.observed.borrow();
+        let bundles = bundles(&observed);
+        let by_any = bundles.iter().copied().flatten().cloned().collect();
+        let (now, before) = (Instant::now(), std::mem::take(&mut self.trusted_since));
+        let common = bundles.first().copied().into_iter().flatten();
+        for cert in common.filter(|cert| bundles.iter().all(|bundle| bundle.contains(cert))) {
+            self.trusted_since.insert(cert.clone(), before.get(cert).copied().unwrap_or(now));
+        }
+        let long = |since: &Instant| now.duration_since(*since) >= self.timers.propagation;
+        let by_all = self.trusted_since.iter().filter(|(_, since)| long(since));
+        Trusted { by_any, by_all: by_all.map(|(cert, _)| cert.clone()).collect() }
+    }
+
+    /// Makes the Secret hold what is planned. Returns whether entries may get what is known now.
+    async fn write_secret(&mut self, secret: Option<Secret>, trusted: &Trusted) -> bool {
         let empty = Data::default();
         let stored = secret.as_ref().map(|secret| secret.data.as_ref().unwrap_or(&empty));
-        let planned =
-            plan(stored, self.known.as_ref(), next_is_trusted, self.clock.unix_now(), &self.builtin);
+        let planned = plan(stored, self.known.as_ref(), trusted, self.clock.unix_now(), &self.builtin);
         let Some((set, step)) = self.failures.log("make a certificate", planned) else {
             self.metrics.count_rotation(CertKind::Leaf, false);
             return false;
         };
+        // The bundle must have what entries trust.
+        if step == Some(Step::FirstCa) && self.observed.borrow().contains(&None) {
+            return false;
+        }
         if let Some(step) = step {
             let written = self.put_secret(secret, &set).await;
             if step.is_new_ca() {
                 self.metrics.count_rotation(CertKind::Ca, written.is_ok());
             }
+            let is_older = matches!(&written, Err(kube::Error::Api(status)) if status.code == 409);
             if self.failures.log("write the CA Secret", written).is_none() {
-                return false;
+                return !is_older;
             }
             if step.is_unexpected() {
                 tracing::warn!(wrote = %step, "wrote to the CA Secret");
             } else {
                 tracing::info!(wrote = %step, "wrote to the CA Secret");
             }
-            self.next_trusted = None;
         }
         self.current = Instant::now();
         self.known = Some(set);
@@ -223,11 +238,12 @@ impl CertManager {
     }
 
     /// Takes over what the writer has written.
-    fn read_secret(&mut self, secret: Option<Secret>) {
+    fn read_secret(&mut self, secret: Option<Secret>, trusted: &Trusted) {
         let now = self.clock.unix_now();
         let data = secret.and_then(|secret| secret.data);
         let set = data.and_then(|data| CertSet::read(&data, now));
-        if set.as_ref().is_some_and(|set| !set.is_due(now, &self.builtin.policy)) {
+        let due = |set: &CertSet| set.due_step(trusted, now, self.service_name(), &self.builtin.policy);
+        if set.as_ref().is_some_and(|set| due(set).is_none()) {
             self.current = Instant::now();
         }
         let found = if self.current.elapsed() < PATIENCE {
@@ -236,20 +252,25 @@ impl CertManager {
             Err(format!("the holder of the Lease {} does not write them", self.builtin.secret))
         };
         self.failures.log("find current certificates in the CA Secret", found);
-        self.known = set.or_else(|| self.known.take());
+        let known = self.known.take();
+        let is_used = |set: &CertSet| known.as_ref().is_none_or(|known| !set.is_foreign(known, trusted));
+        self.known = set.filter(is_used).or(known);
+    }
+
+    /// During an update the writer may know fewer names than this replica: that of the Service is enough.
+    fn service_name(&self) -> &[String] {
+        self.builtin.names.get(..1).unwrap_or_default()
     }
 
     /// Presents the certificate of the Secret, if callers trust it; the first one, or one in place of an expired one, also
     /// before that.
-    fn present(&mut self) {
+    fn present(&mut self, trusted: &Trusted) {
         let Some(CertSet { ca, leaf: Some(leaf), .. }) = &self.known else { return };
         let now = self.clock.unix_now();
         let current = self.presented.as_ref().map(|(current, _)| current);
         let is_needed = current.is_none_or(|current| now >= current.not_after);
-        let is_trusted = is_needed || all_trust(&self.observed.borrow(), &ca.cert);
-        // During an update the writer may know fewer names than this replica: that of the Service is enough.
-        let name = self.builtin.names.get(..1).unwrap_or_default();
-        if current == Some(leaf) || !is_trusted || !ca.is_issuer(leaf, name, now) {
+        let is_trusted = is_needed || trusted.by_all.contains(&ca.cert);
+        if current == Some(leaf) || !is_trusted || !ca.is_issuer(leaf, self.service_name(), now) {
             return;
         }
         let pair = CertKeyPair::from_pem(leaf.cert_pem.as_bytes(), leaf.key_pem.as_bytes());
@@ -285,7 +306,7 @@ impl CertManager {
         let presented = self.presented.as_ref();
         // Once seen, trust counts for good: all replicas share the configurations, so if lost trust made a replica
         // unready, none would be left.
-        self.trusted |= presented.is_some_and(|(_, ca)| all_trust(&self.observed.borrow(), ca));
+        self.trusted |= presented.is_some_and(|(_, ca)| self.trusted_since.contains_key(ca));
         self.serving_cert.set_trusted(self.trusted);
     }
 }

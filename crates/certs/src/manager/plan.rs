@@ -9,9 +9,11 @@
 //! 2. The bundle is written into all entries.
 //! 3. When they have trusted the next CA for the propagation time, it becomes the CA and signs a certificate, which
 //!    all replicas present as soon as they have read it.
-//! 4. When that certificate is renewed, the old CA leaves the bundle.
+//! 4. When that certificate is renewed, or another CA signs, the old CA leaves the bundle.
+//!
+//! A CA that another client put into the Secret is the next one, unless callers trust it already.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::ByteString;
 
@@ -47,9 +49,12 @@ pub(super) enum Step {
     /// Neither the Secret nor memory has a usable CA.
     #[error("the first CA")]
     FirstCa,
-    /// The CA in the Secret cannot be used, and is restored from memory.
-    #[error("the CA once more, since it was damaged")]
+    /// The CAs in the Secret cannot be used, or were deleted while one replaced the other, and come back from memory.
+    #[error("the CAs once more, since they were damaged or deleted")]
     Restored,
+    /// The Secret has a CA of another client.
+    #[error("the last CA once more, until all entries trust the CA that another client wrote")]
+    Foreign,
     /// The Secret was deleted.
     #[error("the next CA, since the Secret was deleted")]
     Deleted,
@@ -78,48 +83,77 @@ impl Step {
 
     /// Whether an administrator should know of it: something was lost or damaged.
     pub(super) const fn is_unexpected(self) -> bool {
-        matches!(self, Self::Restored | Self::Deleted)
+        matches!(self, Self::Restored | Self::Foreign | Self::Deleted)
     }
+}
+
+/// The CAs that callers trust.
+#[derive(Default)]
+pub(super) struct Trusted {
+    /// Those that any entry has.
+    pub(super) by_any: BTreeSet<CaCert>,
+    /// Those that all entries have had for the propagation time.
+    pub(super) by_all: BTreeSet<CaCert>,
 }
 
 /// Plans what the Secret should hold, and why it must be written; `None` when it holds that already.
 ///
-/// `known` is what this replica last read or wrote, and `next_is_trusted` whether callers have trusted its next CA for
-/// long enough.
+/// `known` is what this replica last read or wrote.
 ///
 /// # Errors
 /// When a key or certificate cannot be made.
 pub(super) fn plan(
     stored: Option<&Data>,
     known: Option<&CertSet>,
-    next_is_trusted: bool,
+    trusted: &Trusted,
     now: i64,
     Builtin { names, policy, .. }: &Builtin,
 ) -> Result<(CertSet, Option<Step>), rcgen::Error> {
-    let known = known.filter(|known| known.ca.cert.is_valid(now));
     let text = stored.map(|data| text(data, BUNDLE)).unwrap_or_default();
-    let (mut set, mut step) = match (stored.map(|data| CertSet::read(data, now)), known) {
-        (Some(Some(set)), _) => (set, None),
-        (Some(None), Some(known)) => (known.clone(), Some(Step::Restored)),
-        (None, Some(known)) => (CertSet { next: None, ..known.clone() }, Some(Step::Deleted)),
-        (_, None) => {
-            let (ca, bundle) = (Ca::generate(now, policy)?, ca_bundle::parse(text));
-            (CertSet { ca, next: None, leaf: None, bundle }, Some(Step::FirstCa))
+    let (mut set, mut step) = match (stored.and_then(|data| CertSet::read(data, now)), known) {
+        (Some(found), Some(known)) if found.is_foreign(known, trusted) => {
+            // One that cannot sign is as good as damaged.
+            match found.ca.issue(names, now, policy) {
+                Some(_) => {
+                    let bundle = [known.bundle.clone(), found.bundle].concat();
+                    (CertSet { next: Some(found.ca), bundle, ..known.clone() }, Some(Step::Foreign))
+                }
+                None => (known.clone(), Some(Step::Restored)),
+            }
+        }
+        (Some(found), _) => (found, None),
+        (None, Some(known)) if stored.is_none() && known.next.is_none() => {
+            (known.clone(), Some(Step::Deleted))
+        }
+        (None, Some(known)) => (known.clone(), Some(Step::Restored)),
+        (None, None) => {
+            // Other replicas may present certificates of the CAs that entries trust.
+            let valid = trusted.by_any.iter().filter(|cert| cert.is_valid(now)).cloned();
+            let bundle = valid.chain(ca_bundle::parse(text)).collect();
+            (CertSet { ca: Ca::generate(now, policy)?, next: None, leaf: None, bundle }, Some(Step::FirstCa))
         }
     };
-    step = step.or_else(|| set.due_step(next_is_trusted, now, names, policy));
+    // What comes back goes on from where it was.
+    if matches!(step, None | Some(Step::Restored)) {
+        step = set.due_step(trusted, now, names, policy).or(step);
+    }
+    // No replica presents a certificate of an older CA any more after these two steps.
     match step {
-        Some(Step::Deleted | Step::CaDue) => set.next = Some(Ca::generate(now, policy)?),
-        Some(Step::NextSigns) => set.ca = set.next.take().unwrap_or(set.ca),
+        Some(Step::LeafDue) => set.bundle.clear(),
+        Some(Step::NextSigns) => {
+            let next = set.next.take().into_iter();
+            set.bundle = next.map(|next| std::mem::replace(&mut set.ca, next).cert).collect();
+        }
         _ => {}
     }
     if matches!(step, Some(Step::FirstCa | Step::NextSigns | Step::LeafUnfit | Step::LeafDue)) {
-        set.leaf = Some(set.ca.sign(names, now, policy)?);
+        match set.ca.issue(names, now, policy) {
+            Some(leaf) => set.leaf = Some(leaf),
+            None => step = set.next.is_none().then_some(Step::CaDue),
+        }
     }
-    // After these two steps no replica presents a certificate of an older CA; and a CA that was stolen is no longer
-    // trusted once the Secret was deleted twice.
-    if matches!(step, Some(Step::LeafDue | Step::Deleted)) {
-        set.bundle.clear();
+    if matches!(step, Some(Step::Deleted | Step::CaDue)) {
+        set.next = Some(Ca::generate(now, policy)?);
     }
     set.complete_bundle(known);
     let has_bundle = ca_bundle::pem(&set.bundle).as_bytes() == text;
@@ -143,42 +177,43 @@ fn text<'a>(data: &'a Data, key: &str) -> &'a [u8] {
 }
 
 impl CertSet {
-    /// Reads the data of a Secret; `None` when its CA cannot be used.
+    /// Reads the data of a Secret; `None` when its CA cannot be read.
     pub(super) fn read(data: &Data, now: i64) -> Option<Self> {
-        let ca = |name| {
-            let pair = [format!("{name}.crt"), format!("{name}.key")];
-            let [certificate, key] = pair.each_ref().map(|key| text(data, key));
-            Ca::parse(certificate, key).filter(|ca| ca.cert.is_valid(now))
-        };
+        let ca = Ca::parse(text(data, "ca.crt"), text(data, "ca.key"))?;
+        let next = Ca::parse(text(data, "next.crt"), text(data, "next.key"));
+        let next = next.filter(|next| next.cert.is_valid(now));
         let leaf = Leaf::parse(text(data, "tls.crt"), text(data, "tls.key"));
-        Some(Self { ca: ca("ca")?, next: ca("next"), leaf, bundle: ca_bundle::parse(text(data, BUNDLE)) })
+        Some(Self { ca, next, leaf, bundle: ca_bundle::parse(text(data, BUNDLE)) })
+    }
+
+    /// Whether its CA is not the one that replicas use, and not one that callers trust.
+    pub(super) fn is_foreign(&self, known: &Self, trusted: &Trusted) -> bool {
+        self.ca.cert != known.ca.cert && !trusted.by_all.contains(&self.ca.cert)
     }
 
     /// The step that is due when the stored set can be used.
-    fn due_step(
+    pub(super) fn due_step(
         &self,
-        next_is_trusted: bool,
+        trusted: &Trusted,
         now: i64,
         names: &[String],
         policy: &CertPolicy,
     ) -> Option<Step> {
         let ca = &self.ca.cert;
+        let next_is_trusted = self.next.as_ref().map(|next| trusted.by_all.contains(&next.cert));
         match &self.leaf {
-            _ if self.next.is_none() && is_due(ca.not_before, ca.not_after, now, policy) => Some(Step::CaDue),
-            _ if self.next.is_some() && next_is_trusted => Some(Step::NextSigns),
+            _ if next_is_trusted == Some(true) => Some(Step::NextSigns),
+            // An expired CA waits for the next one.
+            _ if next_is_trusted.is_some() && !ca.is_valid(now) => None,
+            _ if next_is_trusted.is_none() && is_due(ca.not_before, ca.not_after, now, policy) => {
+                Some(Step::CaDue)
+            }
             // A certificate that ends with its CA cannot be renewed.
             Some(leaf) if self.ca.is_issuer(leaf, names, now) => (leaf.not_after < ca.not_after
                 && is_due(leaf.not_before, leaf.not_after, now, policy))
             .then_some(Step::LeafDue),
             _ => Some(Step::LeafUnfit),
         }
-    }
-
-    /// Whether its CA or certificate has reached the age at which the writer replaces it.
-    pub(super) fn is_due(&self, now: i64, policy: &CertPolicy) -> bool {
-        let ca = (self.ca.cert.not_before, self.ca.cert.not_after);
-        let leaf = self.leaf.as_ref().map(|leaf| (leaf.not_before, leaf.not_after));
-        leaf.into_iter().chain([ca]).any(|(not_before, not_after)| is_due(not_before, not_after, now, policy))
     }
 
     /// Writes the set into the data of a Secret; other keys stay.

@@ -39,11 +39,10 @@ pub(super) struct WebhookConfig {
     entries: Vec<(String, BTreeSet<CaCert>)>,
 }
 
-/// Whether there are entries, and all of them trust a CA.
-pub(super) fn all_trust(observed: &Observed, cert: &CaCert) -> bool {
-    let [Some(mutating), Some(validating)] = observed else { return false };
-    let mut entries = mutating.entries.iter().chain(&validating.entries).peekable();
-    entries.peek().is_some() && entries.all(|(_, bundle)| bundle.contains(cert))
+/// The CAs that each entry trusts; none before both configurations have been seen.
+pub(super) fn bundles(observed: &Observed) -> Vec<&BTreeSet<CaCert>> {
+    let [Some(mutating), Some(validating)] = observed else { return Vec::new() };
+    mutating.entries.iter().chain(&validating.entries).map(|(_, bundle)| bundle).collect()
 }
 
 impl WebhookConfig {

@@ -12,7 +12,19 @@ const YEAR: i64 = 365 * DAY;
 const START: i64 = 2_000_000_000;
 
 fn planned(data: Option<&Data>, known: Option<&CertSet>, now: i64) -> (CertSet, Option<Step>) {
-    plan(data, known, false, now, &builtin()).expect("keys can be made")
+    plan(data, known, &Trusted::default(), now, &builtin()).expect("keys can be made")
+}
+
+/// As above, when all entries have long trusted a CA.
+fn planned_trusting(
+    cert: &CaCert,
+    data: Option<&Data>,
+    known: Option<&CertSet>,
+    now: i64,
+) -> (CertSet, Option<Step>) {
+    let certs = BTreeSet::from([cert.clone()]);
+    let trusted = Trusted { by_any: certs.clone(), by_all: certs };
+    plan(data, known, &trusted, now, &builtin()).expect("keys can be made")
 }
 
 fn data(set: &CertSet) -> Data {
@@ -68,12 +80,13 @@ fn a_ca_is_replaced_in_steps_when_it_is_due_and_not_before() {
     let (renewed, step) = planned(Some(&data(&next)), Some(&next), due + 2);
     assert_eq!(step, Some(Step::LeafUnfit), "the first certificate has expired long ago");
     assert!(renewed.ca.is_issuer(renewed.leaf.as_ref().expect("a leaf"), &builtin().names, due + 2));
-    let (signs, step) =
-        plan(Some(&data(&renewed)), Some(&renewed), true, due + 3, &builtin()).expect("keys can be made");
+    let (signs, step) = planned_trusting(next_ca, Some(&data(&renewed)), Some(&renewed), due + 3);
     assert_eq!(step, Some(Step::NextSigns));
     assert!(signs.ca.cert == *next_ca && signs.next.is_none());
     assert!(signs.ca.is_issuer(signs.leaf.as_ref().expect("a leaf"), &builtin().names, due + 3));
     assert_eq!(certs(&signs), [next_ca, ca]);
+    let by_another = planned_trusting(next_ca, Some(&data(&renewed)), None, due + 3).0;
+    assert_eq!(certs(&by_another), [next_ca, ca]);
     let (later, step) = planned(Some(&data(&signs)), Some(&signs), due + 5 * DAY);
     assert_eq!((step, certs(&later)), (Some(Step::LeafDue), vec![next_ca]));
 }
@@ -83,7 +96,8 @@ fn a_certificate_that_does_not_fit_is_replaced_at_once() {
     let (set, written) = fresh();
     let mut other = builtin();
     other.names.push("10.0.0.1".to_owned());
-    let (renamed, step) = plan(Some(&written), Some(&set), false, START, &other).expect("keys can be made");
+    let (renamed, step) =
+        plan(Some(&written), Some(&set), &Trusted::default(), START, &other).expect("keys can be made");
     assert_eq!(step, Some(Step::LeafUnfit));
     assert!(renamed.ca.is_issuer(renamed.leaf.as_ref().expect("a leaf"), &other.names, START));
     let stranger = data(&fresh().0);
@@ -129,7 +143,8 @@ fn a_damaged_secret_is_restored_from_memory() {
         let (restored, step) = planned(Some(&damaged), Some(&known), START);
         assert_eq!(step, Some(Step::Restored), "{name}");
         assert_eq!(data(&restored), good, "{name}");
-        assert_eq!(planned(Some(&damaged), None, START).1, Some(Step::FirstCa), "{name}");
+        let first = if name == "expired" { Step::CaDue } else { Step::FirstCa };
+        assert_eq!(planned(Some(&damaged), None, START).1, Some(first), "{name}");
     }
     let mut damaged = good.clone();
     damaged.insert("bundle.crt".to_owned(), ByteString(b"hello".to_vec()));
@@ -139,35 +154,111 @@ fn a_damaged_secret_is_restored_from_memory() {
     }
 }
 
-/// Another CA, whole and with a certificate of its own, as after a restore: both are trusted until the next renewal.
+/// Another CA, whole and with a certificate of its own, as after a restore.
 #[test]
-fn a_foreign_ca_is_trusted_beside_the_own_one() {
+fn a_foreign_ca_is_the_next_one() {
     let ((known, _), (foreign, written)) = (fresh(), fresh());
     let (set, step) = planned(Some(&written), Some(&known), START);
-    assert_eq!((step, certs(&set)), (Some(Step::Bundle), vec![&foreign.ca.cert, &known.ca.cert]));
+    assert_eq!((step, certs(&set)), (Some(Step::Foreign), vec![&known.ca.cert, &foreign.ca.cert]));
+    assert!(set.leaf == known.leaf && set.ca.cert == known.ca.cert);
+    let (waits, step) = planned(Some(&data(&set)), Some(&set), START);
+    assert_eq!((step, data(&waits)), (None, data(&set)));
+    let (signs, step) = planned_trusting(&foreign.ca.cert, Some(&data(&set)), Some(&set), START);
+    assert_eq!((step, certs(&signs)), (Some(Step::NextSigns), vec![&foreign.ca.cert, &known.ca.cert]));
+    assert!(signs.ca.is_issuer(signs.leaf.as_ref().expect("a leaf"), &builtin().names, START));
+    // What callers trust is not foreign: another writer was there before.
+    let (set, step) = planned_trusting(&foreign.ca.cert, Some(&written), Some(&known), START);
+    assert_eq!((step, set.ca.cert), (Some(Step::Bundle), foreign.ca.cert));
+}
+
+/// A CA that may not sign for the names of memgate.
+fn constrained() -> Data {
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let mut params = rcgen::CertificateParams::default();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let other = rcgen::GeneralSubtree::DnsName("example.com".to_owned());
+    params.name_constraints =
+        Some(rcgen::NameConstraints { permitted_subtrees: vec![other], excluded_subtrees: vec![] });
+    let pem = params.self_signed(&key).expect("a certificate").pem();
+    let text = |text: String| ByteString(text.into_bytes());
+    Data::from([("ca.crt".to_owned(), text(pem)), ("ca.key".to_owned(), text(key.serialize_pem()))])
 }
 
 #[test]
-fn a_first_ca_is_added_to_a_bundle_that_is_there() {
-    let (old, written) = fresh();
+fn a_ca_that_cannot_sign_is_not_waited_for() {
+    let (known, written) = fresh();
+    let foreign = constrained();
+    let (set, step) = planned(Some(&foreign), Some(&known), START);
+    assert_eq!((step, data(&set)), (Some(Step::Restored), written));
+    let (set, step) = planned(Some(&foreign), None, START);
+    assert_eq!(step, Some(Step::CaDue));
+    let next = set.next.as_ref().expect("the next one").cert.clone();
+    let (waits, step) = planned(Some(&data(&set)), Some(&set), START);
+    assert_eq!((step, data(&waits)), (None, data(&set)), "nothing more to write until entries trust it");
+    let (signs, step) = planned_trusting(&next, Some(&data(&set)), Some(&set), START);
+    assert!(step == Some(Step::NextSigns) && signs.ca.cert == next && signs.leaf.is_some());
+}
+
+/// An apiserver whose clock is a year off, for a time or for good.
+#[test]
+fn dates_alone_make_no_first_ca() {
+    let (set, written) = fresh();
+    for now in [START - 2 * YEAR, START + 2 * YEAR] {
+        for known in [None, Some(&set)] {
+            let (due, step) = planned(Some(&written), known, now);
+            assert_eq!(step, Some(Step::CaDue));
+            assert!(due.ca.cert == set.ca.cert && due.leaf == set.leaf && due.bundle.len() == 2);
+            let (waits, step) = planned(Some(&data(&due)), Some(&due), now);
+            assert_eq!((step, data(&waits)), (None, data(&due)));
+            let next = &due.next.as_ref().expect("the next one").cert;
+            let (signs, step) = planned_trusting(next, Some(&data(&due)), Some(&due), now);
+            assert_eq!((step, &signs.ca.cert), (Some(Step::NextSigns), next));
+            assert!(signs.ca.is_issuer(signs.leaf.as_ref().expect("a leaf"), &builtin().names, now));
+        }
+        let (deleted, step) = planned(None, Some(&set), now);
+        assert_eq!((step, deleted.ca.cert), (Some(Step::Deleted), set.ca.cert.clone()));
+    }
+}
+
+/// The Secret was deleted, and the new writer has never read it.
+#[test]
+fn a_first_ca_is_added_to_what_callers_trust() {
+    let ((old, written), (other, _)) = (fresh(), fresh());
+    let expired = planned(None, None, START - 2 * YEAR).0.ca.cert;
     let seed = Data::from([(BUNDLE.to_owned(), written[BUNDLE].clone())]);
-    let (set, step) = planned(Some(&seed), None, START);
-    assert_eq!((step, certs(&set)), (Some(Step::FirstCa), vec![&set.ca.cert, &old.ca.cert]));
+    let by_any = BTreeSet::from([other.ca.cert.clone(), expired]);
+    let trusted = Trusted { by_any, by_all: BTreeSet::new() };
+    for (stored, expected) in
+        [(None, vec![&other.ca.cert]), (Some(&seed), vec![&other.ca.cert, &old.ca.cert])]
+    {
+        let (set, step) = plan(stored, None, &trusted, START, &builtin()).expect("keys can be made");
+        assert_eq!(step, Some(Step::FirstCa));
+        assert_eq!(certs(&set), [vec![&set.ca.cert], expected].concat());
+    }
 }
 
 #[test]
-fn a_stolen_ca_is_not_trusted_after_two_deletions() {
+fn a_secret_that_is_deleted_again_comes_back_with_the_same_next_ca() {
+    let (first, step) = planned(None, Some(&fresh().0), START);
+    assert_eq!(step, Some(Step::Deleted));
+    let (second, step) = planned(None, Some(&first), START);
+    assert_eq!((step, data(&second)), (Some(Step::Restored), data(&first)));
+}
+
+#[test]
+fn a_stolen_ca_is_not_trusted_after_two_new_ones() {
     let (stolen, _) = fresh();
-    let (first, step) = planned(None, Some(&stolen), START);
-    assert_eq!(step, Some(Step::Deleted));
-    let next = &first.next.as_ref().expect("the next one").cert;
-    assert_eq!(certs(&first), [&stolen.ca.cert, next]);
-    let (signs, _) =
-        plan(Some(&data(&first)), Some(&first), true, START, &builtin()).expect("keys can be made");
-    let (second, step) = planned(None, Some(&signs), START);
-    assert_eq!(step, Some(Step::Deleted));
-    assert_eq!(certs(&second), [next, &second.next.as_ref().expect("the next one").cert]);
-    assert!(second.leaf == signs.leaf);
+    let mut known = stolen.clone();
+    for _ in 0..2 {
+        let old = known.ca.cert.clone();
+        let (set, step) = planned(None, Some(&known), START);
+        assert_eq!(step, Some(Step::Deleted));
+        let next = &set.next.as_ref().expect("the next one").cert;
+        assert!(certs(&set).starts_with(&[&old, next]) && set.leaf == known.leaf);
+        known = planned_trusting(next, Some(&data(&set)), Some(&set), START).0;
+        assert_eq!(certs(&known), [next, &old]);
+    }
+    assert!(!known.bundle.contains(&stolen.ca.cert));
 }
 
 #[test]
@@ -212,12 +303,12 @@ fn no_replica_ever_presents_what_callers_do_not_trust() {
             71 => known = stored.as_ref().and_then(|data| CertSet::read(data, now)),
             _ => {}
         }
-        let next = known.as_ref().and_then(|known| known.next.as_ref()).map(|next| &next.cert);
-        let is_trusted = next.is_some_and(|next| {
-            trusted.len() > 2 && trusted.iter().rev().take(2).all(|bundle| bundle.contains(next))
-        });
+        let last = trusted.back().cloned().unwrap_or_default();
+        let long = |cert: &&CaCert| trusted.iter().rev().take(3).all(|bundle| bundle.contains(cert));
+        let by_all = last.iter().filter(long).cloned().collect();
+        let entries = Trusted { by_all, by_any: last.into_iter().collect() };
         let (set, step) =
-            plan(stored.as_ref(), known.as_ref(), is_trusted, now, &builtin).expect("keys can be made");
+            plan(stored.as_ref(), known.as_ref(), &entries, now, &builtin).expect("keys can be made");
         cas += i32::from(step.is_some_and(Step::is_new_ca));
         leaves += i32::from(matches!(step, Some(Step::LeafDue | Step::NextSigns)));
         stored = Some(data(&set));
