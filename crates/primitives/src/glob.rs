@@ -22,6 +22,16 @@ pub struct Glob {
     least: usize,
 }
 
+/// The tokens behind a wildcard, and the text that it has not taken.
+type Way<'a> = (&'a [Token], &'a str);
+
+/// The way on when the wildcard takes one character more, which it cannot at the end or where it stops.
+fn longer((tokens, rest): Way<'_>, stop: Option<char>) -> Option<Way<'_>> {
+    let mut chars = rest.chars();
+    chars.next().filter(|c| Some(*c) != stop)?;
+    Some((tokens, chars.as_str()))
+}
+
 /// Stand for any text, and for any one character.
 const WILDCARDS: [char; 2] = ['*', '?'];
 
@@ -90,13 +100,12 @@ impl Glob {
         self.ends == Some((0, 0)) && matches!(self.tokens.as_slice(), [token] if is_any(token))
     }
 
-    /// Whether a name fits. All ways to read the pattern are followed at once, so no way is tried again, and the cost
-    /// grows with the name as it grows with the pattern. It counts for the budget; once that has ended, nothing fits.
+    /// Whether a name fits. It counts for the budget; once that has ended, nothing fits.
     pub fn matches(&self, name: &str, budget: &Budget<'_>) -> bool {
         /// The budget counts so many comparisons at once.
         const COUNTED: usize = 1_000;
-        /// To follow a way by one character takes as long as comparing so many bytes.
-        const BYTES_PER_WAY: usize = 2;
+        /// To go on by one character takes as long as comparing so many bytes.
+        const BYTES_PER_STEP: usize = 2;
         let Some((before, behind)) = self.ends else { return budget.bytes(1) && name == self.text };
         // Most names that do not fit differ in front of the first wildcard, or behind the last one.
         let text = self.text.as_bytes();
@@ -107,47 +116,51 @@ impl Glob {
             budget.bytes(1);
             return false;
         };
-        let between = name.get(before..before + between.len()).unwrap_or_default();
-        if let [only @ (Token::Many | Token::All)] = self.tokens.as_slice() {
-            let stops = |separator| *only == Token::Many && between.contains::<char>(separator);
-            return budget.bytes(name.len()) && !self.separator.is_some_and(stops);
-        }
+        let (mut tokens, mut rest) =
+            (self.tokens.as_slice(), name.get(before..before + between.len()).unwrap_or_default());
+        // From the last wildcard of each kind. An earlier one never helps: the last one can take as well what it could take,
+        // but for `*` in front of a separator and `**` before it.
+        let (mut many, mut all): (Option<Way<'_>>, Option<Way<'_>>) = (None, None);
         let mut compared = before + behind;
-        let (mut here, mut next) = (Vec::new(), Vec::new());
-        self.enter(0, &mut here);
-        for c in between.chars() {
-            compared += here.len() * BYTES_PER_WAY;
+        loop {
+            compared += BYTES_PER_STEP;
             if compared > COUNTED && !budget.bytes(mem::take(&mut compared)) {
                 return false;
             }
-            for &position in &here {
-                match self.tokens.get(position) {
-                    Some(Token::Char(wanted)) if *wanted == c => self.enter(position + 1, &mut next),
-                    Some(Token::One) if self.separator != Some(c) => self.enter(position + 1, &mut next),
-                    Some(Token::Many) if self.separator != Some(c) => self.enter(position, &mut next),
-                    Some(Token::All) => self.enter(position, &mut next),
-                    _ => {}
+            let mut chars = rest.chars();
+            match (tokens.split_first(), chars.next()) {
+                (None, None) => return budget.bytes(compared),
+                (Some((Token::Many, behind)), _) => {
+                    many = Some((behind, rest));
+                    tokens = behind;
+                }
+                (Some((Token::All, behind)), _) => {
+                    (many, all) = (None, Some((behind, rest)));
+                    tokens = behind;
+                }
+                (Some((token, behind)), Some(c)) if token.is(c, self.separator) => {
+                    (tokens, rest) = (behind, chars.as_str());
+                }
+                _ => {
+                    many = many.and_then(|way| longer(way, self.separator));
+                    if many.is_none() {
+                        all = all.and_then(|way| longer(way, None));
+                    }
+                    let Some(way) = many.or(all) else {
+                        budget.bytes(compared);
+                        return false;
+                    };
+                    (tokens, rest) = way;
                 }
             }
-            mem::swap(&mut here, &mut next);
-            next.clear();
-            if here.is_empty() {
-                budget.bytes(compared);
-                return false;
-            }
         }
-        budget.bytes(compared) && here.last() == Some(&self.tokens.len())
     }
+}
 
-    /// Adds a position in the pattern, and the positions behind it that match the empty text. Positions come in their order.
-    fn enter(&self, mut position: usize, positions: &mut Vec<usize>) {
-        while positions.last().is_none_or(|last| *last < position) {
-            positions.push(position);
-            if !matches!(self.tokens.get(position), Some(Token::Many | Token::All)) {
-                return;
-            }
-            position += 1;
-        }
+impl Token {
+    /// Whether it stands for this one character.
+    fn is(self, c: char, separator: Option<char>) -> bool {
+        self == Self::Char(c) || self == Self::One && separator != Some(c)
     }
 }
 
@@ -155,6 +168,49 @@ impl Glob {
 mod tests {
     use super::{Budget, Glob};
     use crate::budget::MAX_STEPS;
+
+    /// What a pattern means, tried in all ways.
+    fn fits(pattern: &[char], name: &[char]) -> bool {
+        let longer = |rest: &[char], stops: bool| {
+            (0..=name.len())
+                .take_while(|end| !stops || !name[..*end].contains(&'/'))
+                .any(|end| fits(rest, &name[end..]))
+        };
+        match (pattern, name) {
+            ([], []) => true,
+            (['*', '*', rest @ ..], _) => longer(rest, false),
+            (['*', rest @ ..], _) => longer(rest, true),
+            (['?', rest @ ..], [c, name @ ..]) if *c != '/' => fits(rest, name),
+            ([one, rest @ ..], [other, name @ ..]) if one == other => fits(rest, name),
+            _ => false,
+        }
+    }
+
+    /// All texts of at most so many of these characters.
+    fn texts(of: &[char], most: usize) -> Vec<Vec<char>> {
+        let mut all = vec![Vec::new()];
+        let mut begin = 0;
+        for _ in 0..most {
+            let end = all.len();
+            for text in begin..end {
+                all.extend(of.iter().map(|c| [all[text].as_slice(), &[*c]].concat()).collect::<Vec<_>>());
+            }
+            begin = end;
+        }
+        all
+    }
+
+    #[test]
+    fn fits_what_fits_in_any_way() {
+        let names = texts(&['a', '/'], 6);
+        for pattern in texts(&['a', '/', '*', '?'], 6) {
+            let glob = Glob::within(pattern.iter().collect::<String>(), '/');
+            for name in &names {
+                let matches = glob.matches(&name.iter().collect::<String>(), &Budget::default());
+                assert_eq!(matches, fits(&pattern, name), "{pattern:?} {name:?}");
+            }
+        }
+    }
 
     #[test]
     fn fits_patterns() {
@@ -198,6 +254,10 @@ mod tests {
             ("a?b", "a/b", false),
             ("**", "", true),
             ("***", "a/b", true),
+            ("**a/*b", "a/x/a/b", true),
+            ("*/**/*b*c", "a/b/xb-b/c/x-bc", true),
+            ("*/**/*b*c", "a/b/xb-b/c/x-b/c", false),
+            ("a*/b", "a/x/b", false),
         ] {
             assert_eq!(
                 Glob::within(pattern, '/').matches(name, &Budget::default()),
@@ -210,7 +270,10 @@ mod tests {
     #[test]
     fn gives_up_soon_where_nothing_fits() {
         let glob = Glob::new(format!("{}b*", "*a".repeat(120)));
-        assert!(!glob.matches(&"a".repeat(10_000), &Budget::default()));
+        let budget = Budget::default();
+        assert!(!glob.matches(&"a".repeat(10_000), &budget));
+        let left = (1..10_000_000).take_while(|_| budget.step()).count();
+        assert!(left + 2_000 > MAX_STEPS as usize, "{left} steps are left");
     }
 
     #[test]
