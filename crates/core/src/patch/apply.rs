@@ -6,6 +6,7 @@
 //! space; their other members are kept as text. So depth, unusual numbers and repeated keys elsewhere do not matter.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::de::{Error, MapAccess, SeqAccess};
 use serde_json::Value as Json;
@@ -50,8 +51,26 @@ enum Node<'a> {
     /// Written by an edit.
     Written(&'a Value),
     List(Vec<Self>),
-    /// The last of equal keys counts.
-    Object(Vec<(Cow<'a, str>, Self)>),
+    Object(Fields<'a>),
+}
+
+/// The fields of an object.
+#[derive(Default)]
+struct Fields<'a> {
+    in_order: Vec<(Cow<'a, str>, Node<'a>)>,
+    /// Where a field is, the last one of equal keys. A key that is not here was removed.
+    places: BTreeMap<Cow<'a, str>, usize>,
+}
+
+impl<'a> Fields<'a> {
+    fn push(&mut self, key: Cow<'a, str>, node: Node<'a>) {
+        self.places.insert(key.clone(), self.in_order.len());
+        self.in_order.push((key, node));
+    }
+
+    fn get_mut(&mut self, key: &str) -> Option<&mut Node<'a>> {
+        self.in_order.get_mut(*self.places.get(key)?).map(|(_, node)| node)
+    }
 }
 
 /// Takes an object or a list apart, whose members stay text.
@@ -73,9 +92,9 @@ impl<'a> Reader<'a> for Parts {
     }
 
     fn object<A: MapAccess<'a>>(self, mut object: A) -> Result<Node<'a>, A::Error> {
-        let mut fields = Vec::new();
+        let mut fields = Fields::default();
         while let Some((Text(key), value)) = object.next_entry::<_, &RawValue>()? {
-            fields.push((key, Node::Text(value.get().into())));
+            fields.push(key, Node::Text(value.get().into()));
         }
         Ok(Node::Object(fields))
     }
@@ -91,8 +110,10 @@ impl<'a> Node<'a> {
     fn of(value: Json) -> Self {
         match value {
             Json::Array(elements) => Self::List(elements.into_iter().map(Self::of).collect()),
-            Json::Object(fields) => {
-                Self::Object(fields.into_iter().map(|(key, value)| (key.into(), Self::of(value))).collect())
+            Json::Object(members) => {
+                let mut fields = Fields::default();
+                members.into_iter().for_each(|(key, value)| fields.push(key.into(), Self::of(value)));
+                Self::Object(fields)
             }
             scalar => Self::Text(scalar.to_string().into()),
         }
@@ -108,15 +129,12 @@ impl<'a> Node<'a> {
                 let new = (edit.op != Op::Remove).then_some(new);
                 drop(elements.splice(at..at + usize::from(!is_new), new));
             }
-            Self::Object(fields) => {
-                let known = fields.iter_mut().rev().find(|(key, _)| *key == target);
-                match (edit.op, known) {
-                    (Op::Add | Op::Replace, Some((_, known))) => *known = new,
-                    (Op::Add, None) => fields.push((target, new)),
-                    (Op::Remove, Some(_)) => fields.retain(|(key, _)| *key != target),
-                    (Op::Remove | Op::Replace, None) => return None,
-                }
-            }
+            Self::Object(fields) => match (edit.op, fields.get_mut(&target)) {
+                (Op::Add | Op::Replace, Some(known)) => *known = new,
+                (Op::Add, None) => fields.push(target, new),
+                (Op::Remove, Some(_)) => drop(fields.places.remove(&target)),
+                (Op::Remove | Op::Replace, None) => return None,
+            },
             Self::Text(_) | Self::Written(_) => return None,
         }
         Some(())
@@ -138,9 +156,7 @@ impl<'a> Node<'a> {
     fn member(&mut self, token: &str) -> Option<&mut Self> {
         match self {
             Self::List(elements) => elements.get_mut(list_index(token)?),
-            Self::Object(fields) => {
-                fields.iter_mut().rev().find(|(key, _)| key == token).map(|(_, node)| node)
-            }
+            Self::Object(fields) => fields.get_mut(token),
             Self::Text(_) | Self::Written(_) => None,
         }
     }
@@ -159,7 +175,7 @@ impl<'a> Node<'a> {
             }
             Self::Object(fields) => {
                 let mut before = '{';
-                for (key, node) in fields {
+                for (key, node) in fields.in_order.iter().filter(|(key, _)| fields.places.contains_key(key)) {
                     out.push(std::mem::replace(&mut before, ','));
                     out.push_str(&Json::from(&**key).to_string());
                     out.push(':');
@@ -289,5 +305,23 @@ mod tests {
     fn the_last_of_equal_keys_counts() {
         let applied = apply(r#"{"a":[],"\u0061":["x"]}"#, &[edit(Op::Add, "/a/1", "y")]);
         assert_eq!(applied.as_deref(), Ok(r#"{"a":[],"a":["x","y"]}"#));
+        let applied = apply(r#"{"a":1,"b":2,"\u0061":3}"#, &[edit(Op::Remove, "/a", "")]);
+        assert_eq!(applied.as_deref(), Ok(r#"{"b":2}"#));
+    }
+
+    /// Looking through all fields for each edit would take minutes.
+    #[test]
+    fn many_fields_and_many_edits() {
+        let fields = (0..100_000).map(|number| (number.to_string(), json!(number)));
+        let text = Json::Object(fields.collect()).to_string();
+        let edits: Vec<_> = (0..100_000)
+            .map(|number| match number % 3 {
+                0 => edit(Op::Remove, &format!("/{number}"), ""),
+                1 => edit(Op::Add, &format!("/{number}"), "x"),
+                _ => edit(Op::Add, &format!("/new-{number}"), "x"),
+            })
+            .collect();
+        let applied: Json = serde_json::from_str(&apply(&text, &edits).expect("applies")).expect("JSON");
+        assert_eq!(applied.as_object().map(serde_json::Map::len), Some(100_000 - 33_334 + 33_333));
     }
 }
