@@ -9,6 +9,7 @@ pub mod certs;
 pub mod check;
 pub mod choice;
 pub mod cluster;
+pub mod completions;
 pub mod crds;
 pub mod doctor;
 pub mod duration;
@@ -25,27 +26,25 @@ pub mod interrupt;
 pub mod keys;
 pub mod limits;
 pub mod live;
+pub mod lsp;
+pub mod man;
 pub mod manifests;
+pub mod map;
 pub mod mutate;
 pub mod output;
 pub mod policies;
 pub mod project;
 pub mod pull_request;
 pub mod review;
+pub mod schema;
 pub mod serve;
 pub mod server_keys;
 pub mod settings;
 pub mod terminal;
 pub mod test;
-#[cfg(not(feature = "workstation"))]
-#[path = "cli/no_tools.rs"]
-pub mod tools;
-#[cfg(feature = "workstation")]
-pub mod tools;
 pub mod view;
 pub mod wait;
 pub mod what_if;
-pub mod workstation;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -98,7 +97,7 @@ impl From<ExitStatus> for ExitCode {
 /// gives agent pods the environment that their memory needs. It runs as an admission webhook in
 /// a cluster (serve) and on manifest files (check, mutate, review), with the same verdicts.
 #[derive(Debug, Parser)]
-#[command(name = "memgate", version = workstation::VERSION.as_str(), max_term_width = 100, before_help = help::EXIT_CODES)]
+#[command(name = "memgate", version, max_term_width = 100, before_help = help::EXIT_CODES)]
 #[command(disable_help_flag = true)]
 struct Cli {
     #[command(subcommand)]
@@ -143,8 +142,11 @@ enum Command {
     Crds(crds::Args),
     Manifests(Box<manifests::Args>),
     Certs(certs::Args),
-    #[command(flatten)]
-    Tools(tools::Command),
+    Map(Box<map::Args>),
+    Lsp(Box<lsp::Args>),
+    Schema(schema::Args),
+    Completions(completions::Args),
+    Man(man::Args),
 }
 
 /// Runs one command line, of which the first argument is the name of the program.
@@ -161,11 +163,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitStatus {
         command().try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
         Ok(cli) => cli,
-        Err(error) => {
-            let Some(known) = workstation::missing_command(&error) else { return print_usage(error) };
-            Terminal::new(clap::ColorChoice::Auto).error(&known);
-            return ExitStatus::Failed;
-        }
+        Err(error) => return print_usage(error),
     };
     let terminal = Terminal::new(cli.color);
     run(&cli.command, terminal).unwrap_or_else(|error| {
@@ -174,9 +172,12 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitStatus {
     })
 }
 
-/// The command line with the layout of its help texts.
+/// The command line with the layout of its help texts, and without the flags that `lsp` has with other commands and refuses.
 fn command() -> clap::Command {
-    tools::with_layout(help::with_layout(Cli::command()))
+    let refused = ["no_render", "kustomize_args", "helm_args", "values", "sources"];
+    let refused = |arg: &clap::Arg| refused.contains(&arg.get_id().as_str());
+    let memgate = help::with_layout(Cli::command());
+    memgate.mut_subcommand("lsp", |lsp| lsp.mut_args(|arg| if refused(&arg) { arg.hide(true) } else { arg }))
 }
 
 fn run(args: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
@@ -197,8 +198,24 @@ fn run(args: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         Command::Crds(args) => crds::run(args, terminal),
         Command::Manifests(args) => manifests::run(args, terminal),
         Command::Certs(args) => certs::run(args, terminal),
-        Command::Tools(args) => tools::run(args, command(), terminal),
+        Command::Map(args) => map::run(args, terminal),
+        Command::Lsp(args) => lsp::run(args, terminal),
+        Command::Schema(args) => schema::run(args, terminal),
+        Command::Completions(args) => completions::run(args, command(), terminal),
+        Command::Man(args) => man::run(args, command(), terminal),
     }
+}
+
+/// Prints the names that a command takes, a line each.
+fn list_choices(
+    command: &str,
+    names: impl IntoIterator<Item = String>,
+    terminal: Terminal,
+) -> anyhow::Result<ExitStatus> {
+    let names: String = names.into_iter().map(|name| name + "\n").collect();
+    terminal.raw(names.as_bytes())?;
+    terminal.note(&format!("note: these are the names that memgate {command} takes; give it one of them"));
+    Ok(ExitStatus::Clean)
 }
 
 /// Prints help and the version to standard output, and wrong usage to standard error.

@@ -5,8 +5,7 @@
 #   tools/build-static.sh [--image] [TARGET]     default: the musl target of this machine's architecture
 #
 # Also x86_64-apple-darwin, aarch64-apple-darwin and x86_64-pc-windows-gnu, for the command line; these use libraries of
-# their systems. With --image without the feature "workstation", which is what people use at their own machine
-# (docs/image.md).
+# their systems. --image makes the smaller program of the image (docs/image.md).
 #
 # Results in target/static/TARGET, with --image in target/static/image/TARGET: memgate (memgate.exe), memgate.cdx.json, and
 # `revision`, the commit that they are of.
@@ -27,10 +26,9 @@ zig='ziglang==0.17.1
     --hash=sha256:b7c5f02fccd40f89b999ee16a1f5ddced56e6182370f8affe494bcf8a28cf07e'
 
 out=target/static
-features=(--no-default-features --features workstation) size=()
+features=(--no-default-features) size=()
 if [ "${1:-}" = --image ]; then
     out=target/static/image
-    features=(--no-default-features)
     # The command line and its crates, through which no review passes: 0.6 MB less than with "s", and `check` takes 7 % more CPU time.
     # Of memgate-schema, the walk over definitions: 0.15 MB less than in archives, and `check` takes no more.
     for package in memgate memgate-certs memgate-cluster memgate-install memgate-manifest memgate-schema \

@@ -51,7 +51,6 @@ fn of_memgate(memgate: &clap::Command) -> String {
     let mut text = String::from("{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}");
     for (group, names) in GROUPS {
         let _ = writeln!(text, "{heading}{group}:{heading:#}");
-        // A build for servers lacks some.
         for command in names.iter().filter_map(|name| memgate.find_subcommand(name)) {
             let about = command.get_about().map(ToString::to_string).unwrap_or_default();
             let lines =

@@ -82,7 +82,6 @@ struct ReadingArgs {
     /// Without this flag they are judged as your own programs build them: kustomize build or kubectl kustomize, and helm
     /// template. Nothing is fetched, and no plugin or other program runs.
     #[arg(long, hide_short_help = true)]
-    #[arg(hide = !built::HAS_WORKSTATION)]
     no_render: bool,
 
     /// Arguments for kustomize; repeatable
@@ -90,7 +89,6 @@ struct ReadingArgs {
     /// One of --enable-helm, --load-restrictor, --helm-kube-version and --helm-api-versions, in one text:
     /// --kustomize-args "--enable-helm --load-restrictor LoadRestrictionsNone".
     #[arg(long, value_name = "ARGS", hide_short_help = true, allow_hyphen_values = true)]
-    #[arg(hide = !built::HAS_WORKSTATION)]
     kustomize_args: Vec<String>,
 
     /// Arguments for helm template; repeatable
@@ -98,14 +96,12 @@ struct ReadingArgs {
     /// One of --kube-version, --api-versions, --values and --set with its relatives, in one text: --helm-args "--kube-version
     /// 1.33 --set replicas=2".
     #[arg(long, value_name = "ARGS", hide_short_help = true, allow_hyphen_values = true)]
-    #[arg(hide = !built::HAS_WORKSTATION)]
     helm_args: Vec<String>,
 
     /// Values file of a chart; repeatable
     ///
     /// It counts for the chart in whose directory it lies, or for the one before the equals sign: apps/one=prod.yaml.
     #[arg(long, value_name = "[CHART=]FILE", hide_short_help = true)]
-    #[arg(hide = !built::HAS_WORKSTATION)]
     values: Vec<String>,
 
     /// Directory of the files from which standard input was built
@@ -346,7 +342,7 @@ impl ReadingArgs {
                 chart.as_ref().unwrap_or(file).display()
             );
         }
-        Ok(Some(builder).filter(|_| built::HAS_WORKSTATION && !self.no_render))
+        Ok(Some(builder).filter(|_| !self.no_render))
     }
 
     /// How files are read, as a plan without files.

@@ -9,7 +9,6 @@ use anyhow::Context as _;
 
 use crate::cli::file::{refuse_link, write_whole};
 use crate::cli::terminal::{Terminal, masked_bytes};
-use crate::cli::workstation;
 use memgate_manifest::error::Error;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 use memgate_workbench::built;
@@ -46,9 +45,6 @@ impl OutputArg {
                 did_you_mean(nearest(wanted, names.iter().copied()))
             )
         })?;
-        if format == ReportFormat::Html && !built::HAS_WORKSTATION {
-            return Err(workstation::missing("-o html").to_string());
-        }
         Ok(Self { format, file })
     }
 }

@@ -8,11 +8,7 @@ use crate::serving::{OPTIONS, Serving};
 use crate::{built, root};
 
 /// What `memgate --version` prints in the image.
-pub(crate) const VERSION: &str = concat!(
-    "memgate ",
-    env!("CARGO_PKG_VERSION"),
-    "\nwithout completions, lsp, man, map, schema, --render, -o html: the archives of a release have these"
-);
+pub(crate) const VERSION: &str = concat!("memgate ", env!("CARGO_PKG_VERSION"));
 
 #[test]
 #[ignore = "needs the results of tools/build-static.sh --image"]
@@ -23,34 +19,6 @@ fn the_binary_is_static() {
     assert!(output.contains("statically linked") || output.contains("not a dynamic executable"), "{output}");
     let version = Command::new(&binary).arg("--version").output().unwrap();
     assert_eq!(String::from_utf8_lossy(&version.stdout).trim(), VERSION);
-}
-
-/// The commands and flags of the feature `workstation` are not in the help, and an error names them.
-#[test]
-#[ignore = "needs the results of tools/build-static.sh --image"]
-fn what_is_left_out_is_an_error_that_says_so() {
-    let run =
-        |words: &[&str]| Command::new(built("memgate")).args(words).current_dir(root()).output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let help = [text(&run(&["--help"]).stdout), text(&run(&["check", "--help"]).stdout)];
-    let check = ["check", "examples/arkonis"];
-    for (words, name) in [
-        (vec!["completions", "bash"], "command \"completions\""),
-        (vec!["man", "--dir", "man"], "command \"man\""),
-        (vec!["schema", "output"], "command \"schema\""),
-        (vec!["help", "schema"], "command \"schema\""),
-        ([&check[..], &["--render"]].concat(), "--render"),
-        ([&check[..], &["--render", "--values", "v.yaml"]].concat(), "--render"),
-    ] {
-        let done = run(&words);
-        let error = text(&done.stderr);
-        assert_eq!(done.status.code(), Some(2), "{words:?}: {error}");
-        assert!(error.contains(&format!("error: this memgate has no {name}: ")), "{words:?}: {error}");
-        assert!(error.contains("the archives of a release have it") && done.stdout.is_empty(), "{error}");
-    }
-    assert!(help.iter().all(|help| !help.contains("  --render\n") && !help.contains("  man ")), "{help:?}");
-    assert_eq!(run(&["no-such"]).status.code(), Some(2));
-    assert!(text(&run(&["no-such"]).stderr).contains("unrecognized subcommand"));
 }
 
 /// Paths of the machine that built it would differ on the next one.

@@ -1,17 +1,11 @@
-//! What the build was given: its features, and addresses in its environment. No address of a repository or registry is part of the
+//! What the build was given: addresses in its environment. No address of a repository or registry is part of the
 //! sources: without these values outputs carry the text of a page in place of its address.
-
-/// Whether this build has the commands and flags of the feature `workstation`.
-pub const HAS_WORKSTATION: bool = cfg!(feature = "workstation");
 
 /// `MEMGATE_PAGES`: where the directory `docs` of this version can be read.
 pub const PAGES: Option<&str> = given(option_env!("MEMGATE_PAGES"));
 
 /// `MEMGATE_IMAGE`: the container image of this version.
 pub const IMAGE: Option<&str> = given(option_env!("MEMGATE_IMAGE"));
-
-/// `MEMGATE_RELEASES`: where releases are, as install.sh takes it.
-pub const RELEASES: Option<&str> = given(option_env!("MEMGATE_RELEASES"));
 
 /// A pipeline may set a variable that has no value.
 const fn given(value: Option<&'static str>) -> Option<&'static str> {
@@ -28,11 +22,6 @@ pub fn page(path: &str) -> Option<String> {
 
 fn below(pages: &str, path: &str) -> String {
     format!("{}/{path}", pages.trim_end_matches('/'))
-}
-
-/// Where the archives of releases are, in words that follow "the archives of a release".
-pub fn releases() -> String {
-    RELEASES.map_or_else(String::new, |place| format!(" ({place})"))
 }
 
 #[cfg(test)]

@@ -42,10 +42,6 @@ pub mod stream;
 
 pub mod map;
 
-#[cfg(feature = "workstation")]
-mod html;
-#[cfg(not(feature = "workstation"))]
-#[path = "report/no_html.rs"]
 mod html;
 
 use std::borrow::Cow;
@@ -326,7 +322,7 @@ pub enum ReportFormat {
     Junit,
     /// One comment for a pull request.
     Markdown,
-    /// One page for a browser. Only a build with the feature `workstation` writes it.
+    /// One page for a browser.
     Html,
 }
 

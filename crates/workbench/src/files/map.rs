@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::build::plan::Plan;
-use crate::built;
 use crate::files::copied::CopiedSecrets;
 use crate::files::exempt::duration;
 use crate::files::inputs::Inputs;
@@ -18,10 +17,9 @@ use memgate_model::request::Occasion;
 use memgate_platforms::validated;
 use memgate_primitives::plain_text::shown_name;
 
-/// The map of what was loaded, if the plan wants it. A build without pages does not need the code of the map.
+/// The map of what was loaded, if the plan wants it.
 pub(crate) fn map_if_wanted(plan: &Plan, inputs: &Inputs, occasion: Occasion<'static>) -> Option<MemoryMap> {
-    let is_wanted = plan.wants_map && built::HAS_WORKSTATION;
-    is_wanted.then(|| MemoryMap { units: vec![map_of(inputs, occasion)] })
+    plan.wants_map.then(|| MemoryMap { units: vec![map_of(inputs, occasion)] })
 }
 
 /// The map of what was loaded. Objects without a view are left out: the decisions about them say why.

@@ -9,7 +9,6 @@ use annotate_snippets::{
     Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet, normalize_untrusted_str,
 };
 
-#[cfg(feature = "workstation")]
 use crate::report::DEFAULT_WIDTH;
 use crate::report::excerpt::Excerpt;
 use crate::report::{
@@ -60,7 +59,6 @@ pub fn write(report: &Report<'_>, width: usize, out: &mut impl Write) -> io::Res
 }
 
 /// One finding without styles.
-#[cfg(feature = "workstation")]
 pub(super) fn plain_finding(located: &LocatedFinding<'_>) -> String {
     let group = group(located, true, DEFAULT_WIDTH);
     let text = Renderer::plain().term_width(DEFAULT_WIDTH).render(&[group]);

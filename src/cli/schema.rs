@@ -3,10 +3,9 @@
 use anyhow::Context as _;
 use serde_json::{Value, json};
 
-use super::list_choices;
-use crate::cli::ExitStatus;
 use crate::cli::keys;
 use crate::cli::terminal::Terminal;
+use crate::cli::{ExitStatus, list_choices};
 use memgate_core::decide::codes;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 use memgate_workbench::files::kind_schema::{KindDefinition, combined, definitions};
@@ -14,8 +13,8 @@ use memgate_workbench::files::kustomize;
 
 /// The schemas that are files of the repository.
 const FILES: [(&str, &str); 3] = [
-    ("output", include_str!("../../../docs/schema/output.json")),
-    ("cases", include_str!("../../../docs/schema/cases.json")),
+    ("output", include_str!("../../docs/schema/output.json")),
+    ("cases", include_str!("../../docs/schema/cases.json")),
     ("settings", keys::SETTINGS),
 ];
 

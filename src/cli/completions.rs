@@ -2,9 +2,8 @@
 
 use clap::ValueEnum as _;
 
-use super::list_choices;
-use crate::cli::ExitStatus;
 use crate::cli::terminal::Terminal;
+use crate::cli::{ExitStatus, list_choices};
 
 /// Print the completion script of a shell
 #[derive(Debug, clap::Args)]
