@@ -58,7 +58,8 @@ pub struct Args {
     /// and resources of agents are refused while memgate does not answer. ark-brokers: policies know the workloads of
     /// ark's memory service. cert-manager: it makes and renews the
     /// certificate, and writes caBundle. csi-driver: the CSI driver of cert-manager mounts it. cert-files: it is in the
-    /// Secret memgate-tls, which you write. gitops: Argo CD and Flux leave caBundle alone.
+    /// Secret memgate-tls, which you write. gitops: Argo CD and Flux leave caBundle alone. audit: a CronJob judges what
+    /// is stored; it is there without this, too.
     #[arg(long = "component", value_name = "NAME", value_parser = choice(Component::ALL))]
     components: Vec<Component>,
 
@@ -140,7 +141,6 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         settings: passed_on(&keys),
         families: settings.families,
         policies: !args.without.contains(&Without::Policies),
-        audit: !args.without.contains(&Without::Audit),
         events: !args.without.contains(&Without::Events),
         components,
         webhook_port: args.webhook_port,
@@ -169,10 +169,17 @@ fn image(named: Option<&str>, parts: &[InstallPart]) -> anyhow::Result<String> {
 /// When components contradict each other.
 fn components(args: &Args) -> anyhow::Result<BTreeSet<Component>> {
     let mut components: BTreeSet<_> = args.components.iter().copied().collect();
+    let leaves_out = |it| args.without.contains(&it);
     anyhow::ensure!(
-        !args.without.contains(&Without::Policies) || !components.contains(&Component::PolicyStrict),
+        !leaves_out(Without::Policies) || !components.contains(&Component::PolicyStrict),
         "--without policies and --component policy-strict contradict each other"
     );
+    let has_audit = !leaves_out(Without::Audit) && !leaves_out(Without::Policies);
+    anyhow::ensure!(
+        !components.contains(&Component::Audit) || has_audit,
+        "--component audit and --without audit or policies contradict each other"
+    );
+    components.extend(has_audit.then_some(Component::Audit));
     let certificates =
         Component::ALL.into_iter().filter(|(_, it)| it.is_certificate() && components.contains(it));
     match certificates.map(|(name, _)| name).collect::<Vec<_>>().as_slice() {

@@ -670,7 +670,6 @@ fn the_objects_are_memgates() {
             Need::Always => vec!["always"],
             Need::OwnCertificates => vec!["own-certificates"],
             Need::Policies => vec!["policies"],
-            Need::Audit => vec!["audit"],
             Need::Components(components) => components.iter().map(name).collect(),
         };
         let (part, _) = InstallPart::ALL.into_iter().find(|(_, part)| *part == row.part).expect("a part");

@@ -254,7 +254,6 @@ fn what_it_needs_is_installed() {
     let plan = InstallPlan {
         name: "memgate".to_owned(),
         policies: false,
-        audit: false,
         events: true,
         namespace: "memgate-system".to_owned(),
         image: "memgate".to_owned(),

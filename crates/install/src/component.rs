@@ -26,11 +26,13 @@ pub enum Component {
     CertFiles,
     /// Annotations for Argo CD and Flux.
     Gitops,
+    /// What is stored is audited, where policies are in force; on unless it is left out.
+    Audit,
 }
 
 impl Component {
     /// Every component with its name in flags.
-    pub const ALL: [(&'static str, Self); 11] = [
+    pub const ALL: [(&'static str, Self); 12] = [
         ("ha", Self::Ha),
         ("mtls", Self::Mtls),
         ("network-policy", Self::NetworkPolicy),
@@ -42,6 +44,7 @@ impl Component {
         ("csi-driver", Self::CsiDriver),
         ("cert-files", Self::CertFiles),
         ("gitops", Self::Gitops),
+        ("audit", Self::Audit),
     ];
 
     /// Whether the certificate comes from elsewhere with this component. An installation has at most one of these.

@@ -26,8 +26,8 @@ pub(super) fn apply(objects: &mut Objects, plan: &InstallPlan, component: Compon
     match component {
         Component::Ha => ha(objects),
         Component::Mtls => certs::mtls(objects),
-        // Its objects are rows.
-        Component::NetworkPolicy => {}
+        // Their objects are rows; an audit gets its arguments last.
+        Component::NetworkPolicy | Component::Audit => {}
         Component::HostNetwork => host_network(objects),
         Component::Monitoring => monitoring::fill(objects, plan),
         Component::PolicyStrict => policies::strict(objects, plan),

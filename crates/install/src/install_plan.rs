@@ -26,8 +26,6 @@ pub struct InstallPlan {
     pub families: Vec<&'static Family>,
     /// Whether MemoryPolicies are in force, also for pods that opted out of injection.
     pub policies: bool,
-    /// Whether what is stored is audited, if policies are in force.
-    pub audit: bool,
     /// Whether memgate writes Events.
     pub events: bool,
     /// The components, which change the base.

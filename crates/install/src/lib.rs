@@ -22,6 +22,7 @@ pub mod workload;
 
 use serde_json::Value;
 
+use crate::component::Component;
 use crate::install_plan::{InstallPart, InstallPlan};
 use crate::metadata::NAME;
 use crate::objects::Objects;
@@ -49,7 +50,7 @@ pub fn objects(plan: &InstallPlan) -> Objects {
     if let Some(port) = plan.webhook_port {
         components::set_port(&mut objects, WEBHOOK, port.into());
     }
-    if plan.policies && plan.audit {
+    if plan.components.contains(&Component::Audit) {
         components::audit::complete(&mut objects, plan);
     }
     // Also where memgate writes nothing into the configurations: the Deployment shows their name.

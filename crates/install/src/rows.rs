@@ -1,7 +1,7 @@
 //! The objects that do not depend on platforms: a row for each file of the folder `objects`. `memgate manifests` and the
 //! chart (`tests/deploy/helm.rs`) are made of the same rows.
 
-use crate::component::Component::{self, CertManager, CsiDriver, Monitoring, NetworkPolicy};
+use crate::component::Component::{self, Audit, CertManager, CsiDriver, Monitoring, NetworkPolicy};
 use crate::install_plan::InstallPart::{Namespace, Policies, Rbac, Workload};
 use crate::install_plan::{InstallPart, InstallPlan};
 
@@ -25,8 +25,6 @@ pub enum Need {
     OwnCertificates,
     /// Those in which policies are in force.
     Policies,
-    /// Those in which what is stored is audited.
-    Audit,
     /// Those with one of these components.
     Components(&'static [Component]),
 }
@@ -40,7 +38,7 @@ pub static ROWS: [Row; 18] = [
     row(Namespace, Need::Always, include_str!("../objects/namespace.yaml")),
     row(Rbac, Need::Always, include_str!("../objects/account.yaml")),
     row(Rbac, Need::OwnCertificates, include_str!("../objects/rbac.yaml")),
-    row(Rbac, Need::Audit, include_str!("../objects/audit-account.yaml")),
+    row(Rbac, Need::Components(&[Audit]), include_str!("../objects/audit-account.yaml")),
     row(Rbac, Need::Policies, include_str!("../objects/roles.yaml")),
     // Only certificates of its own are written into the configurations.
     row(Policies, Need::OwnCertificates, include_str!("../objects/self-guard.yaml")),
@@ -48,7 +46,7 @@ pub static ROWS: [Row; 18] = [
     row(Workload, Need::Always, include_str!("../objects/resource-quota.yaml")),
     row(Workload, Need::Always, include_str!("../objects/deployment.yaml")),
     row(Workload, Need::Always, include_str!("../objects/disruption-budget.yaml")),
-    row(Workload, Need::Audit, include_str!("../objects/audit.yaml")),
+    row(Workload, Need::Components(&[Audit]), include_str!("../objects/audit.yaml")),
     row(Workload, Need::Components(&[NetworkPolicy]), include_str!("../objects/network-policy.yaml")),
     row(Workload, Need::Components(&[CertManager, CsiDriver]), include_str!("../objects/authority.yaml")),
     row(Workload, Need::Components(&[CertManager]), include_str!("../objects/certificate.yaml")),
@@ -65,7 +63,6 @@ impl Need {
             Self::Always => true,
             Self::OwnCertificates => plan.has_own_certificates(),
             Self::Policies => plan.policies,
-            Self::Audit => plan.policies && plan.audit,
             Self::Components(components) => components.iter().any(|it| plan.components.contains(it)),
         }
     }

@@ -13,8 +13,8 @@ use memgate_platforms::default_settings;
 use serde_json::Map;
 
 /// The settings of an installation: those of the Deployment's flags, as `parse` reads a command line. Without
-/// flags, the families of which the configurations name a kind or a sort of pods, or all.
-pub fn settings(found: &Installation, parse: fn(&[&str]) -> Option<Settings>) -> Settings {
+/// flags, the families of which the configurations name a kind, or all.
+pub(super) fn settings(found: &Installation, parse: fn(&[&str]) -> Option<Settings>) -> Settings {
     // A file of the pods is not one of this machine.
     let known = ["--family=", "--settings={", "--policy-exclude-namespace=", "--cluster-domain="];
     let flags = found.arguments().filter(|arg| known.iter().any(|known| arg.starts_with(known)));
@@ -30,12 +30,12 @@ pub fn settings(found: &Installation, parse: fn(&[&str]) -> Option<Settings>) ->
 
 /// How memgate was installed, as far as the live objects show it: what changes entries.
 pub(super) fn plan(found: &Installation, namespace: &str, families: Vec<&'static Family>) -> InstallPlan {
-    let mut entries = found.all_own_entries().map(|entry| entry.name.as_str());
+    let mut entries = found.all_own_entries();
     let has_flag = |flag: &str| found.arguments().any(|argument| argument == flag);
     let is_not_builtin =
         |argument: &str| argument.strip_prefix("--certs=").is_some_and(|mode| mode != "builtin");
     let chosen = [
-        (Component::PolicyStrict, entries.clone().any(|name| name.starts_with("strict."))),
+        (Component::PolicyStrict, entries.any(|entry| entry.name.starts_with("strict."))),
         (Component::CertFiles, found.arguments().any(is_not_builtin)),
         (Component::ArkBrokers, has_flag("--ark-brokers")),
     ];
@@ -48,8 +48,7 @@ pub(super) fn plan(found: &Installation, namespace: &str, families: Vec<&'static
         runbooks: None,
         settings: Map::new(),
         families,
-        policies: entries.any(|name| name == "policies.memgate.dev"),
-        audit: false,
+        policies: !has_flag("--no-policies"),
         events: !has_flag("--no-events"),
         components: chosen.into_iter().filter_map(|(component, is_on)| is_on.then_some(component)).collect(),
         webhook_port: None,
@@ -71,15 +70,13 @@ pub(super) fn flags(plan: &InstallPlan) -> String {
     flags.concat()
 }
 
-/// Whether an entry names a kind of a family, or a sort of its pods.
+/// Whether an entry names a kind of a family.
 fn is_registered(found: &Installation, family: &'static Family) -> bool {
     let groups: BTreeSet<&str> =
         family.kinds.validated.iter().map(|kind| kind.group).filter(|group| !group.is_empty()).collect();
-    let pods: Vec<String> =
-        family.pods.selectors.iter().map(|pods| format!("{}.pods.memgate.dev", pods.name)).collect();
     found.all_own_entries().any(|entry| {
         let mut named = entry.rules.iter().flatten().flat_map(|rule| rule.api_groups.iter().flatten());
-        named.any(|group| groups.contains(group.as_str())) || pods.contains(&entry.name)
+        named.any(|group| groups.contains(group.as_str()))
     })
 }
 
@@ -145,9 +142,9 @@ pub(super) mod tests {
     fn the_flags_print_the_plan() {
         let plan =
             InstallPlan { namespace: DEFAULT_NAMESPACE.to_owned(), ..at_home(&memgate_platforms::ALL) };
-        assert_eq!(flags(&InstallPlan { policies: true, ..plan }), "");
+        assert_eq!(flags(&plan), "");
         let components = [Component::PolicyStrict].into();
-        let plan = InstallPlan { components, ..at_home(&[&memgate_platforms::ark::FAMILY]) };
+        let plan = InstallPlan { components, policies: false, ..at_home(&[&memgate_platforms::ark::FAMILY]) };
         assert_eq!(
             flags(&plan),
             " -n home --name memgate --family ark --component policy-strict --without policies"
