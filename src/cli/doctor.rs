@@ -23,7 +23,7 @@ use crate::cli::policies::ClusterPolicyArgs;
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use memgate_cluster::check::{Check, CheckStatus, abbreviated};
-use memgate_cluster::doctor::{DoctorOptions, checks, read};
+use memgate_cluster::doctor::{DoctorOptions, checks};
 use memgate_cluster::wait::probe_namespace;
 use memgate_install::metadata::DEFAULT_NAMESPACE;
 use memgate_model::settings::Settings;
@@ -50,17 +50,9 @@ pub struct Args {
     #[arg(short, long, value_name = "NAME", default_value = DEFAULT_NAMESPACE)]
     namespace: String,
 
-    /// Name of the webhook configurations [default: those of the namespace]
-    #[arg(long, value_name = "NAME")]
-    webhook_configuration: Option<String>,
-
     /// Namespace of the dry runs
     #[arg(long, value_name = "NAME", default_value = "default", value_parser = probe_namespace)]
     dry_run_namespace: String,
-
-    /// Most objects of one kind to read
-    #[arg(long, value_name = "NUMBER", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..))]
-    limit: u32,
 
     /// Most workloads to list whose pods lack their memory
     #[arg(long, value_name = "NUMBER", default_value_t = 20)]
@@ -96,15 +88,15 @@ enum FailOnStatus {
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let options = DoctorOptions {
         namespace: &args.namespace,
-        configuration: args.webhook_configuration.as_deref(),
         dry_run_namespace: &args.dry_run_namespace,
-        max_objects: usize::try_from(args.limit).unwrap_or(usize::MAX),
         max_listed: args.show,
         settings: args.settings.settings(None)?,
         parse_flags,
     };
-    let inputs = block_on(async { Ok(Box::pin(read(args.cluster.client().await?, &options)).await?) })?;
-    let checks = checks(&inputs);
+    let checks = block_on(async {
+        let checks = checks(args.cluster.client().await?, &options);
+        Box::pin(checks).await.map_err(anyhow::Error::msg)
+    })?;
     let count = |status| checks.iter().filter(|check| check.status == status).count();
     let [ok, warn, fail, unknown] =
         [CheckStatus::Ok, CheckStatus::Warn, CheckStatus::Fail, CheckStatus::Unknown].map(count);

@@ -8,8 +8,9 @@ use crate::cli::ExitStatus;
 use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::input::note_read;
 use crate::cli::terminal::Terminal;
-use memgate_cluster::cluster_state::{AgentPod, Fetched};
-use memgate_cluster::reader::ClusterReader;
+use memgate_cluster::agent_pods::AgentPod;
+use memgate_cluster::cluster_state::Fetched;
+use memgate_cluster::reader::{ClusterReader, PAGE_OBJECTS};
 use memgate_model::kind::POD;
 use memgate_primitives::name::is_dns_subdomain;
 use memgate_workbench::build::plan::Plan;
@@ -82,7 +83,7 @@ fn from_cluster(args: &Args, pods: &[String]) -> anyhow::Result<Vec<String>> {
         // The argument may be a mistyped path.
         let taken_as = || format!("{} is not a file, so it was taken as a pod in a cluster", pods.join(", "));
         let client = args.cluster.client().await.with_context(taken_as)?;
-        let reader = ClusterReader { client, max_objects: usize::MAX };
+        let reader = ClusterReader { client, page_objects: PAGE_OBJECTS };
         let mut described = Vec::new();
         for (namespace, name) in pods.iter().filter_map(|pod| pod_in_cluster(pod)) {
             let pod = match reader.get_kind(&POD, namespace, name).await {

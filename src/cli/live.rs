@@ -10,9 +10,9 @@ use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::input::{HERE, InputArgs};
 use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
-use memgate_cluster::agents::add_agent_pods;
+use memgate_cluster::agent_pods::add_agent_pods;
 use memgate_cluster::listed_state::read_state;
-use memgate_cluster::reader::ClusterReader;
+use memgate_cluster::reader::{ClusterReader, PAGE_OBJECTS};
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, KindEntry, kinds};
 use memgate_model::family::Family;
 use memgate_workbench::build::plan::Plan;
@@ -59,8 +59,7 @@ fn read(
     let namespaces = namespace.map(|name| BTreeSet::from([name.to_owned()]));
     let mut snapshot = ClusterSnapshot::new(taken.to_string(), namespaces);
     block_on(async {
-        // No limit: an object that is left out would count as absent.
-        let reader = ClusterReader { client: cluster.client().await?, max_objects: usize::MAX };
+        let reader = ClusterReader { client: cluster.client().await?, page_objects: PAGE_OBJECTS };
         let read = read_state(&reader, &kinds(families), &mut snapshot).await;
         read.map_err(anyhow::Error::msg)?;
         if pods {

@@ -7,8 +7,9 @@ use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::duration;
 use crate::cli::families::FamilyArgs;
 use crate::cli::terminal::Terminal;
+use memgate_cluster::answer::Answer;
 use memgate_cluster::probe::probes;
-use memgate_cluster::wait::{ProbeResult, all_answered, probe_namespace, wait};
+use memgate_cluster::wait::{all_answered, probe_namespace, wait};
 
 /// Wait until the webhook answers in a cluster
 ///
@@ -50,9 +51,11 @@ pub struct Args {
 /// # Errors
 /// When the cluster cannot be reached, or the result cannot be written.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let results = block_on(results(args, terminal))?;
-    if all_answered(&results) {
-        terminal.out(text(&results).as_bytes())?;
+    let answers = block_on(answers(args, terminal))?;
+    if all_answered(&answers) {
+        let lines =
+            answers.iter().map(|Answer { check, .. }| format!("{}: {}\n", check.subject, check.message));
+        terminal.out(lines.collect::<String>().as_bytes())?;
         return Ok(ExitStatus::Clean);
     }
     terminal.error(&anyhow::anyhow!(
@@ -62,15 +65,10 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Denied)
 }
 
-async fn results(args: &Args, terminal: Terminal) -> anyhow::Result<Vec<ProbeResult>> {
+async fn answers(args: &Args, terminal: Terminal) -> anyhow::Result<Vec<Answer>> {
     let client = args.cluster.client().await?;
     let namespace = args.namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
     probe_namespace(&namespace).map_err(|error| anyhow::anyhow!("{error} with --namespace"))?;
     let notify = |line: &str| terminal.note(&format!("waiting: {line}"));
     Ok(wait(&client, &probes(&args.families.chosen()), &namespace, args.timeout, notify).await)
-}
-
-fn text(results: &[ProbeResult]) -> String {
-    let checks = results.iter().filter_map(ProbeResult::check);
-    checks.fold(String::new(), |text, check| text + &format!("{}: {}\n", check.subject, check.message))
 }

@@ -9,7 +9,7 @@
 //! of what is judged, only counts. A run that ends early has written whole reports and no status that is wrong: the next
 //! run goes on from what is stored. Two runs at a time write the same.
 
-mod missed;
+pub mod missed;
 mod policies;
 mod report;
 mod reports;
@@ -19,6 +19,7 @@ mod subjects;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::http::{self, Method};
@@ -27,6 +28,7 @@ use kube::Client;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::agent_pods::Owner;
 use crate::cluster_state::Fetched;
 use crate::reader::{ClusterReader, fetch, resource};
 use crate::request::{Response, send};
@@ -34,6 +36,7 @@ use memgate_certs::library_error::explained;
 use memgate_model::kind::Kind;
 use memgate_model::settings::Settings;
 
+use self::missed::Missed;
 use self::policies::Listed;
 use self::reports::Reports;
 use self::state::State;
@@ -100,7 +103,7 @@ impl Faults {
 /// Judges all stored objects and running agent pods, and writes what it found.
 pub async fn audit(client: Client, plan: &AuditPlan) -> Audited {
     let (mut said, mut faults) = (Vec::new(), Faults::default());
-    let reader = ClusterReader { client, max_objects: usize::MAX };
+    let reader = ClusterReader { client, page_objects: PAGE };
     // The clock of the apiserver counts, not that of the node.
     match send(&reader.client, Method::GET, "/version", None).await {
         Ok(Response { time, .. }) => {
@@ -113,6 +116,20 @@ pub async fn audit(client: Client, plan: &AuditPlan) -> Audited {
         Err(error) => faults.reasons.push(format!("the apiserver does not answer: {}", explained(&error))),
     }
     Audited { said, faults: faults.reasons }
+}
+
+/// Running agent pods without their memory, by what owns them, and what could not be read.
+pub async fn missed_pods(
+    reader: &ClusterReader,
+    settings: &Settings,
+) -> (BTreeMap<Owner, Missed>, Vec<String>) {
+    let mut faults = Faults::default();
+    let missed = async {
+        let mut state = State::read(reader, settings, &mut faults).await?;
+        missed::count(&mut state, &mut faults).await
+    };
+    let missed: Result<_, TooManyFaults> = missed.await;
+    (missed.unwrap_or_default(), faults.reasons)
 }
 
 /// One run.

@@ -1,10 +1,7 @@
 //! What doctor reports: checks, each with its status and what to do.
 
-use std::cmp::Reverse;
-
 use serde::Serialize;
 
-use crate::cluster_state::Fetched;
 use memgate_platforms::message::and_more;
 use memgate_primitives::plain_text::plain;
 
@@ -89,19 +86,6 @@ impl Check {
     }
 }
 
-/// Sorts the worst first; equally bad ones stay in their order.
-pub fn sort(checks: &mut [Check]) {
-    checks.sort_by_key(|check| Reverse(check.status));
-}
-
-/// A check with the status `unknown`, if the object could not be read.
-pub fn unreadable<T>(fetched: &Fetched<T>, id: &'static str, subject: &str) -> Option<Check> {
-    match fetched {
-        Fetched::Unknown(why) => Some(Check::unknown(id, subject, why.clone())),
-        Fetched::Found(_) | Fetched::Absent => None,
-    }
-}
-
 /// The first names of a list, and the number of the others.
 pub fn abbreviated(names: &[String]) -> String {
     const MAX_NAMES: usize = 5;
@@ -111,20 +95,6 @@ pub fn abbreviated(names: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn puts_the_worst_first() {
-        let mut checks = vec![
-            Check::ok("a", "", "good"),
-            Check::warn("b", "", "odd"),
-            Check::fail("c", "", "bad\nline"),
-            Check::unknown("d", "", "who knows"),
-        ];
-        sort(&mut checks);
-        let order: Vec<_> = checks.iter().map(|check| check.id).collect();
-        assert_eq!(order, ["c", "b", "d", "a"]);
-        assert!(!checks[0].message.contains('\n'));
-    }
 
     #[test]
     fn names_the_first_few() {

@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use memgate_install::objects::WebhookConfiguration;
 use memgate_model::answer::Answer;
-use memgate_model::snapshot::Snapshot;
 use memgate_primitives::review_path;
 use memgate_primitives::review_path::Phase;
 
@@ -28,15 +27,6 @@ pub fn elements<'o>(object: &'o Value, pointer: &str) -> impl Iterator<Item = &'
 /// A text in an object; empty if it has none.
 pub fn text<'o>(object: &'o Value, pointer: &str) -> &'o str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// A resource name that the account of pauses may skip.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pause {
-    /// `*`, a namespace, or `NAMESPACE.PLATFORM`.
-    pub name: String,
-    /// Why the account may, as the authorizer says it.
-    pub reason: String,
 }
 
 /// The objects of an installation of memgate, and the cluster's other webhook configurations.
@@ -66,38 +56,6 @@ pub struct Installation {
     pub flags: String,
     /// All namespaces.
     pub namespaces: Fetched<Vec<Value>>,
-    /// What is paused.
-    pub pauses: Fetched<Vec<Pause>>,
-}
-
-/// An agent pod, as the apiserver has it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AgentPod {
-    /// The whole pod.
-    pub json: Value,
-}
-
-/// The pods of agents, and the state that decisions about these pods read.
-#[derive(Debug)]
-pub struct Agents {
-    /// The pods.
-    pub pods: Vec<AgentPod>,
-    /// What could not be read, or only in part, a sentence each.
-    pub incomplete: Vec<String>,
-    /// The state that decisions look at.
-    pub snapshot: Snapshot,
-}
-
-#[cfg(test)]
-impl Default for Agents {
-    /// No pods, and a state of which nothing is known.
-    fn default() -> Self {
-        Self {
-            pods: Vec::new(),
-            incomplete: Vec::new(),
-            snapshot: Snapshot::new(memgate_platforms::default_settings()),
-        }
-    }
 }
 
 impl Installation {

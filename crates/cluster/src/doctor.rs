@@ -1,38 +1,34 @@
 //! What is wrong with an installation of memgate, and with the cluster around it.
 //!
 //! ```text
-//! cluster ──installation, agents──▶ DoctorInputs ──one function a group──▶ Checks
+//! cluster ──installation──▶ Installation ──one function a group──▶ Checks
 //! ```
 //!
-//! Only [`read`] sends requests; everything else is a function of its result. An object that could not be read becomes
-//! a check with the status `unknown`.
+//! An object that could not be read becomes a check with the status `unknown`.
 
-pub mod ca_bundle;
-pub mod difference;
-pub mod entries;
-pub mod inferred;
-pub mod missing_memory;
-pub mod paused;
-pub mod platforms;
-pub mod probes;
-pub mod replicas;
+mod ca_bundle;
+mod difference;
+mod entries;
+mod inferred;
+mod paused;
+mod platforms;
+mod replicas;
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use futures::future::join3;
 use kube::Client;
-use thiserror::Error as ThisError;
 use tokio::time::Instant;
 
-use crate::check::{Check, CheckStatus};
-use crate::cluster_state::{Agents, Installation};
-use crate::installation::homes;
-use crate::pauses::pauses;
-use crate::reader::ClusterReader;
-use crate::replay::replay;
-use crate::wait::{ProbeResult, send_probes};
-use memgate_install::install_plan::InstallPlan;
-use memgate_install::objects::Objects;
+use crate::answer::Answer;
+use crate::audit::missed_pods;
+use crate::check::{Check, CheckStatus, abbreviated};
+use crate::cluster_state::Installation;
+use crate::installation::{homes, installation};
+use crate::probe::probes;
+use crate::reader::{ClusterReader, PAGE_OBJECTS};
+use crate::wait::send_probes;
 use memgate_model::settings::Settings;
 use memgate_primitives::review_path::Phase;
 
@@ -44,13 +40,9 @@ const PROBES_TIMEOUT: Duration = Duration::from_mins(1);
 pub struct DoctorOptions<'a> {
     /// The namespace that memgate runs in.
     pub namespace: &'a str,
-    /// The name of the webhook configurations; without it the one that the installation in the namespace has.
-    pub configuration: Option<&'a str>,
     /// The namespace of the dry runs that show whether memgate answers.
     pub dry_run_namespace: &'a str,
-    /// How many objects of one kind to read.
-    pub max_objects: usize,
-    /// How many owners of pods to list in each of two checks.
+    /// How many owners of pods without their memory to list.
     pub max_listed: usize,
     /// The settings of the decisions; the default means those of the installation.
     pub settings: Settings,
@@ -58,92 +50,116 @@ pub struct DoctorOptions<'a> {
     pub parse_flags: fn(&[&str]) -> Option<Settings>,
 }
 
-/// The apiserver does not answer, for this reason.
-#[derive(Debug, ThisError)]
-#[error("the apiserver does not answer: {0}")]
-pub struct Unreachable(pub String);
-
-/// The objects that were read from a cluster, and the expected ones.
-#[derive(Debug)]
-pub struct DoctorInputs {
-    installation: Installation,
-    agents: Agents,
-    expected: Objects,
-    probes: Vec<ProbeResult>,
-    /// The checks of pods without their memory.
-    pods: Vec<Check>,
-}
-
-/// Reads the cluster.
+/// All checks, the worst first, and causes before their consequences.
 ///
 /// # Errors
-/// When the apiserver does not answer at all.
-pub async fn read(client: Client, options: &DoctorOptions<'_>) -> Result<DoctorInputs, Unreachable> {
-    let reader = ClusterReader { client, max_objects: options.max_objects };
-    let installation = crate::installation::installation(&reader, options.namespace, options.configuration);
-    let mut installation = installation.await.map_err(Unreachable)?;
-    let (settings, plan) = expected(&installation, options);
-    installation.flags = inferred::flags(&plan);
-    let mut probes = crate::probe::probes(&settings.families);
-    probes.retain(|_| installation.exists());
-    let families = settings.families.clone();
-    let pauses = pauses(&reader, options.namespace, &installation.namespaces, &families);
-    let (probes, agents, pauses) = join3(
-        send_probes(&reader.client, &probes, options.dry_run_namespace, Instant::now() + PROBES_TIMEOUT),
-        crate::agents::agents(&reader, settings),
-        pauses,
+/// The reason, when the apiserver does not answer at all.
+pub async fn checks(client: Client, options: &DoctorOptions<'_>) -> Result<Vec<Check>, String> {
+    let reader = ClusterReader { client, page_objects: PAGE_OBJECTS };
+    let found = installation(&reader, options.namespace).await;
+    let mut found = found.map_err(|why| format!("the apiserver does not answer: {why}"))?;
+    let mut settings = options.settings.clone();
+    if settings == memgate_platforms::default_settings() {
+        settings = inferred::settings(&found, options.parse_flags);
+    }
+    settings.policies.own_namespace = options.namespace.to_owned();
+    let families = &settings.families;
+    let plan = inferred::plan(&found, options.namespace, families.clone());
+    found.flags = inferred::flags(&plan);
+    let mut asked = probes(families);
+    asked.retain(|_| found.exists());
+    let (answers, paused, missed) = join3(
+        send_probes(&reader.client, &asked, options.dry_run_namespace, Instant::now() + PROBES_TIMEOUT),
+        paused::checks(&reader, options.namespace, &found.namespaces, families),
+        missed(&reader, &settings, options.max_listed),
     )
     .await;
-    installation.pauses = pauses;
-    let pods = replay(&agents.pods, &agents.snapshot);
-    let checks = missing_memory::checks(&agents, &pods, options.max_listed);
-    let expected = memgate_install::objects(&plan);
-    Ok(DoctorInputs { installation, agents, expected, probes, pods: checks })
-}
-
-/// The settings of an installation, if none were chosen, and how it would be installed with them.
-fn expected(installation: &Installation, options: &DoctorOptions<'_>) -> (Settings, InstallPlan) {
-    let chosen = options.settings.clone();
-    let settings = if chosen == memgate_platforms::default_settings() {
-        inferred::settings(installation, options.parse_flags)
+    let mut checks = if found.exists() {
+        let mut checks = replicas::checks(&found);
+        checks.extend(entries::checks(&found, &memgate_install::objects(&plan)));
+        checks.extend(ca_bundle::checks(&found));
+        checks.extend(paused);
+        // Where no replica runs or no configuration is, it is plain that none answers.
+        let is_plain = checks.first().is_some_and(|first| first.status == CheckStatus::Fail)
+            || Phase::ALL.into_iter().any(|call| found.own(call).is_none());
+        let answers = by_cause(answers).into_iter();
+        checks.extend(answers.filter(|check| !is_plain || check.status != CheckStatus::Fail));
+        checks
     } else {
-        chosen
+        vec![not_installed(&found)]
     };
-    let plan = inferred::plan(installation, options.namespace, settings.families.clone());
-    (settings, plan)
+    checks.extend(platforms::checks(&found, families));
+    checks.extend(missed);
+    checks.sort_by_key(|check| Reverse(check.status));
+    Ok(checks)
 }
 
 /// That nothing of memgate is in the namespace, and where it is instead, or how it is installed.
-fn not_installed(installation: &Installation) -> Check {
-    let subject = format!("Namespace {}", installation.namespace);
-    let elsewhere = installation.mutating.items().iter().find_map(|one| homes(one).next());
+fn not_installed(found: &Installation) -> Check {
+    let subject = format!("Namespace {}", found.namespace);
+    let elsewhere = found.mutating.items().iter().find_map(|one| homes(one).next());
     let help = elsewhere.map_or_else(
-        || format!("{} | kubectl apply -f -", installation.manifests("--image IMAGE")),
+        || format!("{} | kubectl apply -f -", found.manifests("--image IMAGE")),
         |home| format!("memgate doctor -n {home}"),
     );
     Check::fail("installed", subject, "memgate is not installed here").help(help)
 }
 
-/// All checks, causes before their consequences.
-pub fn checks(inputs: &DoctorInputs) -> Vec<Check> {
-    let DoctorInputs { installation, agents, expected, probes, pods } = inputs;
-    let mut checks = if installation.exists() {
-        let print = installation.manifests("--only webhooks");
-        let mut checks = replicas::checks(installation);
-        checks.extend(entries::checks(installation, expected, &print));
-        checks.extend(ca_bundle::checks(installation));
-        checks.extend(paused::checks(installation));
-        // Where no replica runs or no configuration is, it is plain that none answers.
-        let is_plain = checks.first().is_some_and(|first| first.status == CheckStatus::Fail)
-            || Phase::ALL.into_iter().any(|call| installation.own(call).is_none());
-        let answers = probes::checks(probes).into_iter();
-        checks.extend(answers.filter(|check| !is_plain || check.status != CheckStatus::Fail));
-        checks
-    } else {
-        vec![not_installed(installation)]
+/// A check for each cause, with the first probes that have it. The message of a failure has the entry that was asked in
+/// brackets.
+fn by_cause(answers: Vec<Answer>) -> Vec<Check> {
+    let cause = |check: &Check| match check.status {
+        CheckStatus::Fail => check.message.split(" (").next().unwrap_or_default().to_owned(),
+        _ => check.message.clone(),
     };
-    checks.extend(platforms::checks(installation, &agents.snapshot.settings.families));
-    checks.extend(pods.iter().cloned());
-    crate::check::sort(&mut checks);
+    let mut checks: Vec<(Check, Vec<String>)> = Vec::new();
+    for Answer { check, .. } in answers {
+        match checks.iter_mut().find(|(other, _)| cause(other) == cause(&check)) {
+            Some((_, subjects)) => subjects.push(check.subject),
+            None => checks.push((check.clone(), vec![check.subject])),
+        }
+    }
+    let joined = |(check, subjects): (Check, Vec<String>)| Check { subject: abbreviated(&subjects), ..check };
+    checks.into_iter().map(joined).collect()
+}
+
+/// Agent pods that run without the memory that they would get today: a check for each of the first owners.
+async fn missed(reader: &ClusterReader, settings: &Settings, max_listed: usize) -> Vec<Check> {
+    const ID: &str = "missed-pods";
+    let (missed, faults) = missed_pods(reader, settings).await;
+    let mut checks: Vec<Check> = faults.into_iter().map(|why| Check::unknown(ID, "Pods", why)).collect();
+    checks.extend(
+        missed
+            .iter()
+            .take(max_listed)
+            .map(|(owner, missed)| Check::warn(ID, owner.title(), missed.message()).help(missed.help(owner))),
+    );
+    let more: usize = missed.values().skip(max_listed).map(|missed| missed.pods).sum();
+    if more > 0 {
+        let message =
+            format!("{more} more agent pods run without their memory; --show has more of them listed");
+        checks.push(Check::warn(ID, "Pods", message));
+    }
+    if checks.is_empty() {
+        checks.push(Check::ok(ID, "Pods", "no agent pod runs without its memory"));
+    }
     checks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_has_one_line() {
+        let answer =
+            |name: &str, why: &str| Answer { check: Check::fail("answers", name, why), is_missing: true };
+        let answers = vec![
+            answer("pods", "no (a.memgate.dev: EOF)"),
+            answer("ark memories", "late"),
+            answer("orloj memories", "no (b.memgate.dev: EOF)"),
+        ];
+        let subjects: Vec<_> = by_cause(answers).into_iter().map(|check| check.subject).collect();
+        assert_eq!(subjects, ["pods, orloj memories", "ark memories"]);
+    }
 }

@@ -32,11 +32,7 @@ const READY_TIMEOUT: Duration = Duration::from_secs(3);
 ///
 /// # Errors
 /// The reason, when the apiserver does not answer.
-pub async fn installation(
-    reader: &ClusterReader,
-    namespace: &str,
-    name: Option<&str>,
-) -> Result<Installation, String> {
+pub async fn installation(reader: &ClusterReader, namespace: &str) -> Result<Installation, String> {
     let version = timeout(REQUEST_TIMEOUT, send(&reader.client, Method::GET, "/version", None)).await;
     let version = version.map_err(|_| "no answer in time".to_owned())?;
     let version = version.map_err(|error| explained(&error))?;
@@ -66,7 +62,7 @@ pub async fn installation(
         namespaces: around.1,
         ..Installation::default()
     };
-    installation.name = name.map_or_else(|| own_name(&installation), str::to_owned);
+    installation.name = own_name(&installation);
     Ok(installation)
 }
 

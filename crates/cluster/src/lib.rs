@@ -2,17 +2,16 @@
 //! their memory.
 //!
 //! ```text
-//! client ─▶ request ─▶ probe, probe_outcome ─▶ wait           whether memgate answers
-//!        └▶ reader ──▶ installation, agents ─▶ cluster_state
-//!                      replay                                 pods as they would be today
-//!                      pauses                                 where memgate is paused
-//!                      listed_state                           the state for decisions about stored objects
+//! client ─▶ request ─▶ probe, answer ─▶ wait           whether memgate answers
+//!        └▶ reader ──▶ installation ─▶ cluster_state
+//!                      listed_state, agent_pods        the state for decisions about stored objects
 //! ```
 //!
-//! All requests are reads, dry runs and questions to the authorizer. No Secret is read. The time of each request is bounded,
-//! and, except for `listed_state`, their number. [`doctor`] judges the result.
+//! All requests but those of [`audit`] are reads, dry runs and questions to the authorizer. No Secret is read. The time of each
+//! request is bounded. [`doctor`] judges the result.
 
-pub mod agents;
+pub mod agent_pods;
+pub mod answer;
 pub mod audit;
 pub mod check;
 pub mod client;
@@ -20,10 +19,7 @@ pub mod cluster_state;
 pub mod doctor;
 pub mod installation;
 pub mod listed_state;
-pub mod pauses;
 pub mod probe;
-pub mod probe_outcome;
 pub mod reader;
-pub mod replay;
 pub mod request;
 pub mod wait;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::cluster_state::{Fetched, ServedResources};
 use crate::installation::served_resources;
-use crate::reader::{ClusterReader, path, resource, truncated, with_kind};
+use crate::reader::{ClusterReader, path, resource, with_kind};
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, kept};
 use memgate_model::kind::{Kind, NAMESPACE, SECRET};
 
@@ -90,33 +90,17 @@ async fn objects(
 ) -> (Vec<Value>, Fetched<()>) {
     let mut all = Vec::new();
     let everywhere = BTreeSet::from([String::new()]);
+    let api_version = match kind.group {
+        "" => version.to_owned(),
+        group => format!("{group}/{version}"),
+    };
     for namespace in namespaces.filter(|_| kind.namespaced).unwrap_or(&everywhere) {
-        match list(reader, (kind, version), namespace, &mut all).await {
+        let take = |page: Vec<Value>| all.extend(page.into_iter().map(|it| kept(kind, &with_kind(kind, it))));
+        let path = path(&api_version, namespace, kind.plural);
+        match reader.pages(&resource(kind), &path, ListParams::default(), take).await {
             Fetched::Found(()) => {}
             other => return (all, other),
         }
     }
     (all, Fetched::Found(()))
-}
-
-async fn list(
-    reader: &ClusterReader,
-    (kind, version): (&Kind, &str),
-    namespace: &str,
-    all: &mut Vec<Value>,
-) -> Fetched<()> {
-    let (params, resource) = (ListParams::default(), resource(kind));
-    let api_version = match kind.group {
-        "" => version.to_owned(),
-        group => format!("{group}/{version}"),
-    };
-    let path = path(&api_version, namespace, kind.plural);
-    let take = |page: Vec<Value>| {
-        all.extend(page.into_iter().map(|object| kept(kind, &with_kind(kind, object))));
-        all.len() < reader.max_objects
-    };
-    let read = reader.pages(&resource, &path, params, take).await;
-    let whole =
-        |is_whole| if is_whole { Fetched::Found(()) } else { Fetched::Unknown(truncated(kind.plural)) };
-    read.and_then(whole)
 }

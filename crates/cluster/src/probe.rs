@@ -37,11 +37,6 @@ impl Probe {
         format!("{path}?dryRun=All&fieldManager=memgate-wait")
     }
 
-    /// The API group of the object; empty for the core.
-    pub(super) fn group(&self) -> &str {
-        self.api_version.split_once('/').map_or("", |(group, _)| group)
-    }
-
     /// Whether memgate refuses the object; it warns otherwise.
     pub fn is_refused(&self) -> bool {
         self.finding.severity == Severity::Deny
@@ -98,23 +93,18 @@ fn probe(
     Some(Probe { name, optional: false, aggregated_server: None, api_version, plural, object, finding })
 }
 
-/// A pod that only memgate refuses.
+/// A pod that only memgate refuses: clusters admit it, since it meets Pod Security "restricted" and asks for as little as a
+/// quota can count.
 fn pod() -> Value {
-    minimal_pod(&json!({"name": "memgate-wait", "labels": {INJECT_LABEL: "required"}}), "wait")
-}
-
-/// A pod that clusters admit: it meets Pod Security "restricted", and asks for as little as a quota can
-/// count.
-pub(super) fn minimal_pod(metadata: &Value, container: &str) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": metadata,
+        "metadata": {"name": "memgate-wait", "labels": {INJECT_LABEL: "required"}},
         "spec": {
             "automountServiceAccountToken": false,
             "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
             "containers": [{
-                "name": container,
+                "name": "wait",
                 "image": "memgate.dev/none",
                 "resources": {
                     "requests": {"cpu": "1m", "memory": "1Mi"},

@@ -1,4 +1,4 @@
-//! Reads objects: a bounded number, in pages, with a time limit for each request. An object that the user may not read
+//! Reads objects in pages, with a time limit for each request. An object that the user may not read
 //! is unknown, and the message names the missing right.
 
 use kube::Client;
@@ -13,16 +13,16 @@ use crate::request::REQUEST_TIMEOUT;
 use memgate_certs::library_error::explained;
 use memgate_model::kind::Kind;
 
-/// How many objects one request brings at most.
-const PAGE_OBJECTS: u32 = 500;
+/// How many objects one request brings, where it does not matter how large they are.
+pub const PAGE_OBJECTS: u32 = 500;
 
 /// Reads objects of a cluster.
 #[derive(Clone)]
 pub struct ClusterReader {
     /// The client.
     pub client: Client,
-    /// How many objects of one kind are read; less than a page more at most.
-    pub max_objects: usize,
+    /// How many objects one request brings at most.
+    pub page_objects: u32,
 }
 
 /// Awaits a request: `verb` and `resource` are the right that it takes.
@@ -79,8 +79,7 @@ impl ClusterReader {
         fetch::<Value>("get", plural, get).await.and_then(|object| typed("get", plural, object))
     }
 
-    /// All objects of a list. A list that is longer than the limit is unknown, so that no check takes an object
-    /// beyond it for a missing one.
+    /// All objects of a list.
     pub(super) async fn list<K: DeserializeOwned>(
         &self,
         api_version: &str,
@@ -88,15 +87,10 @@ impl ClusterReader {
         plural: &str,
         params: ListParams,
     ) -> Fetched<Vec<K>> {
-        let mut items = Vec::new();
+        let mut items: Vec<Value> = Vec::new();
         let path = path(api_version, namespace, plural);
-        let pages = self.pages(plural, &path, params, |page: Vec<Value>| {
-            items.extend(page);
-            items.len() < self.max_objects
-        });
-        pages.await.and_then(|is_whole| {
-            if is_whole { typed("list", plural, items.into()) } else { Fetched::Unknown(truncated(plural)) }
-        })
+        let pages = self.pages(plural, &path, params, |page| items.extend(page));
+        pages.await.and_then(|()| typed("list", plural, items.into()))
     }
 
     /// One object of a kind that a family names, as JSON.
@@ -115,25 +109,23 @@ impl ClusterReader {
         fetch("get", &resource(kind), get).await
     }
 
-    /// Reads a list page by page, until `take` returns false. Returns whether the list was read to its end.
-    pub(super) async fn pages<K: Clone + DeserializeOwned>(
+    /// Reads a list page by page.
+    pub(super) async fn pages(
         &self,
         resource: &str,
         path: &str,
         params: ListParams,
-        mut take: impl FnMut(Vec<K>) -> bool,
-    ) -> Fetched<bool> {
-        let page = u32::try_from(self.max_objects).map_or(PAGE_OBJECTS, |most| most.min(PAGE_OBJECTS));
-        let mut params = params.limit(page);
+        mut take: impl FnMut(Vec<Value>),
+    ) -> Fetched<()> {
+        let mut params = params.limit(self.page_objects);
         loop {
-            let page = match self.page(resource, path, &mut params).await {
-                Fetched::Found(page) => page,
+            match self.page(resource, path, &mut params).await {
+                Fetched::Found(page) => take(page),
                 Fetched::Absent => return Fetched::Absent,
                 Fetched::Unknown(why) => return Fetched::Unknown(why),
-            };
-            let (wants_more, is_last) = (take(page), params.continue_token.is_none());
-            if is_last || !wants_more {
-                return Fetched::Found(is_last);
+            }
+            if params.continue_token.is_none() {
+                return Fetched::Found(());
             }
         }
     }
@@ -168,11 +160,6 @@ impl ClusterReader {
             page.items
         })
     }
-}
-
-/// What a report says where the limit has cut a list.
-pub(super) fn truncated(what: &str) -> String {
-    format!("there are too many {what} to look at all of them; --limit raises the number")
 }
 
 /// An object with its kind, which the items of a list lack.

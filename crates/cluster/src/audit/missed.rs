@@ -7,9 +7,9 @@ use kube::api::PostParams;
 use kube::core::Request;
 use serde_json::{Value, json};
 
-use crate::cluster_state::{AgentPod, Fetched, elements, text};
+use crate::agent_pods::{AgentPod, Owner};
+use crate::cluster_state::{Fetched, elements, text};
 use crate::reader::path;
-use crate::replay::Owner;
 use memgate_core::decide::decide;
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, POD, SYSTEM_NAMESPACES};
@@ -33,18 +33,46 @@ const MAX_NAME_BYTES: usize = 230;
 static EVENT: Kind = Kind::new(("events.k8s.io", "v1"), "Event", "events", Schema::Any);
 
 /// The pods of an owner that lack their memory.
-#[derive(Debug, Default)]
-pub(super) struct Missed {
-    pods: usize,
+#[derive(Debug)]
+pub struct Missed {
+    /// How many they are.
+    pub pods: usize,
+    /// Why the first of them does.
+    cause: Cause,
     api_version: String,
     uid: Option<String>,
 }
 
+/// Why a pod lacks its memory.
+#[derive(Debug)]
+enum Cause {
+    /// It was made without; a new one would get it.
+    Made,
+    /// The memory cannot be used: what is wrong, and the code of the finding.
+    Unusable(String, String),
+}
+
 impl Missed {
-    /// What the log and an Event say, and how the pods get their memory.
-    pub(super) fn sentence(&self, owner: &Owner) -> String {
+    /// What is the matter.
+    pub fn message(&self) -> String {
         let pods = if self.pods == 1 { "1 pod runs".to_owned() } else { format!("{} pods run", self.pods) };
-        format!("{}: {pods} without the memory that a new one would get; {}", owner.title(), owner.renewal())
+        match &self.cause {
+            Cause::Made => format!("{pods} without the memory that a new one would get"),
+            Cause::Unusable(why, _) => format!("{pods} without memory: {why}"),
+        }
+    }
+
+    /// How the pods get their memory.
+    pub fn help(&self, owner: &Owner) -> String {
+        match &self.cause {
+            Cause::Made => owner.renewal(),
+            Cause::Unusable(_, code) => format!("memgate explain {code}; then {}", owner.renewal()),
+        }
+    }
+
+    /// What the log and an Event say.
+    pub(super) fn sentence(&self, owner: &Owner) -> String {
+        format!("{}: {}; {}", owner.title(), self.message(), self.help(owner))
     }
 }
 
@@ -79,9 +107,9 @@ pub(super) async fn count(
                     !pod.ends() && selectors.iter().position(|it| it.selects(&labels, has)) == Some(index)
                 }
             });
-            for (pod, lacks_memory) in state.judge(pods, faults, lacks_memory).await? {
-                if lacks_memory == Some(true) {
-                    let (owner, found) = owner(&read(&pod));
+            for (pod, cause) in state.judge(pods, faults, cause).await? {
+                if let Some(cause) = cause.flatten() {
+                    let (owner, found) = owner(&read(&pod), cause);
                     missed.entry(owner).or_insert(found).pods += 1;
                 }
             }
@@ -104,17 +132,26 @@ fn labels(pod: &AgentPod) -> BTreeMap<String, String> {
     labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
 }
 
-/// Whether a pod would get memory that it has not, and what is not known.
-fn lacks_memory(pod: &Stored, snapshot: &Snapshot) -> (bool, Vec<Reference>) {
+/// Why a pod lacks memory, if it does, and what is not known.
+fn cause(pod: &Stored, snapshot: &Snapshot) -> (Option<Cause>, Vec<Reference>) {
     let decision = decide(&Review::to_create_pod(&pod.namespace, &pod.name, &pod.text), snapshot);
+    if decision.adds_memory() {
+        return (Some(Cause::Made), Vec::new());
+    }
     // What was injected into a pod stays in it when the memory is deleted.
     let has_none = matches!(decision.reason, Reason::ReferenceMissing | Reason::ReferenceInvalid)
         && read(pod).annotation(INJECTED_ANNOTATION).is_none();
-    if decision.adds_memory() || has_none { (true, Vec::new()) } else { (false, decision.unknown) }
+    match decision.findings.first().filter(|_| has_none) {
+        Some(finding) => {
+            let (why, code) = (finding.message().into_owned(), finding.code_name().to_owned());
+            (Some(Cause::Unusable(why, code)), Vec::new())
+        }
+        None => (None, decision.unknown),
+    }
 }
 
 /// What owns a pod. A user who makes a pod may write anything as its owner: then it is the pod itself.
-fn owner(pod: &AgentPod) -> (Owner, Missed) {
+fn owner(pod: &AgentPod, cause: Cause) -> (Owner, Missed) {
     let controls = |owner: &&Value| owner.get("controller") == Some(&Value::Bool(true));
     let reference = elements(&pod.json, "/metadata/ownerReferences").find(controls);
     let (owner, is_kind) = (pod.owner(), |kind: &str| kind.bytes().all(|byte| byte.is_ascii_alphanumeric()));
@@ -131,7 +168,7 @@ fn owner(pod: &AgentPod) -> (Owner, Missed) {
             (Owner { kind, name, ..owner }, POD.api_version(), uid(&pod.json, "/metadata/uid"))
         }
     };
-    (owner, Missed { pods: 0, api_version, uid })
+    (owner, Missed { pods: 0, cause, api_version, uid })
 }
 
 /// Writes an Event for each owner, unless it has one: the apiserver keeps Events for an hour.

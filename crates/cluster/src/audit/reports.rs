@@ -46,7 +46,8 @@ pub(super) struct Reports<'r> {
     known: BTreeMap<(String, String), ListedReport>,
     /// The kinds that are not served or cannot be listed.
     missing: Vec<&'static str>,
-    /// How many objects have findings, and how many of them have no report because of the limit.
+    /// How many objects have findings, how many of them may have a report, and how many have none because of the limit.
+    found: usize,
     wanted: usize,
     left_out: usize,
     written: usize,
@@ -70,7 +71,7 @@ impl<'r> Reports<'r> {
     ) -> Result<Self, TooManyFaults> {
         let (known, missing, most) = (BTreeMap::new(), Vec::new(), MAX_REPORTS);
         let mut reports =
-            Self { reader, most, known, missing, wanted: 0, left_out: 0, written: 0, deleted: 0 };
+            Self { reader, most, known, missing, found: 0, wanted: 0, left_out: 0, written: 0, deleted: 0 };
         for kind in [&REPORT, &CLUSTER_REPORT] {
             match reports.list_kind(kind, installation).await {
                 Fetched::Found(()) => continue,
@@ -115,6 +116,7 @@ impl<'r> Reports<'r> {
     pub(super) async fn put(&mut self, report: Report, faults: &mut Faults) -> Result<(), TooManyFaults> {
         let Report { namespace, name, object, digest } = report;
         let kind = kind_of(&namespace);
+        self.found += 1;
         if self.missing.contains(&kind.kind) {
             return Ok(());
         }
@@ -175,9 +177,9 @@ impl<'r> Reports<'r> {
 
     /// The sentences about the reports of so many judged objects.
     pub(super) fn said(&self, subjects: usize) -> impl Iterator<Item = String> {
-        let Self { wanted, left_out, written, deleted, most, .. } = self;
+        let Self { found, left_out, written, deleted, most, .. } = self;
         let summary = format!(
-            "stored objects judged: {subjects}; with findings: {wanted}; reports written: {written}, deleted: {deleted}"
+            "stored objects judged: {subjects}; with findings: {found}; reports written: {written}, deleted: {deleted}"
         );
         let more = format!("{left_out} more objects violate policies than the {most} that may have reports");
         [summary].into_iter().chain((*left_out > 0).then_some(more))

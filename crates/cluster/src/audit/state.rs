@@ -19,7 +19,7 @@ use memgate_model::object::{Coverage, KindState, Object, Reference};
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
 
-use super::{Faults, PAGE, TooManyFaults};
+use super::{Faults, TooManyFaults};
 
 /// How many bytes of objects are held.
 const MAX_BYTES: usize = 96 << 20;
@@ -59,7 +59,8 @@ impl<'r> Pages<'r> {
         kind: &'static Kind,
         label_selector: Option<String>,
     ) -> Self {
-        let params = ListParams { label_selector, limit: Some(PAGE), ..ListParams::default() };
+        let limit = Some(reader.page_objects);
+        let params = ListParams { label_selector, limit, ..ListParams::default() };
         Self { reader, kind, params: Some(params) }
     }
 

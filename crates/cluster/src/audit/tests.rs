@@ -12,7 +12,7 @@ use super::report::{Report, content_digest};
 use super::reports::Reports;
 use super::state::Stored;
 use super::status::{AuditCounts, PolicyCounts, status};
-use super::{AuditPlan, Audited, ClusterReader, Faults};
+use super::{AuditPlan, Audited, ClusterReader, Faults, PAGE};
 use memgate_core::decide::audit::audit;
 use memgate_model::kind::{Kind, MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
 use memgate_model::policy::Policies;
@@ -413,7 +413,7 @@ fn there_are_so_many_reports_and_the_rest_is_counted() {
     let (stored, judgement) = judged(policies(&promoted("deny")), NOW);
     let (said, written) = Runtime::new().expect("a runtime").block_on(async {
         let (client, writes) = client(usize::MAX);
-        let reader = ClusterReader { client, max_objects: usize::MAX };
+        let reader = ClusterReader { client, page_objects: PAGE };
         let (mut said, mut faults) = (Vec::new(), Faults::default());
         let mut reports = Reports::list(&reader, "home", &mut said, &mut faults).await.expect("no fault");
         reports.most = 2;

@@ -16,7 +16,7 @@ const EXPIRY_WARNING_SECONDS: i64 = 7 * 24 * 3600;
 const HELP: &str = "memgate writes it with --certs builtin; otherwise see your CA injector";
 
 /// A check of the bundle of each entry. Equal checks of one configuration are reported once.
-pub fn checks(found: &Installation) -> Vec<Check> {
+pub(super) fn checks(found: &Installation) -> Vec<Check> {
     let mut checks: Vec<Check> = Vec::new();
     for call in Phase::ALL {
         let (subject, live) = (found.own_title(call), found.own_entries(call));
@@ -36,40 +36,28 @@ fn entry_check(subject: &str, entry: &MutatingWebhook, now: Option<i64>) -> Chec
             "an entry has no caBundle: the apiserver trusts memgate only if a public CA signed for it";
         return Check::fail(ID, subject, message).help(HELP);
     }
-    let expiries = match expiries(bundle) {
-        Ok(expiries) => expiries,
-        Err(why) => return Check::fail(ID, subject, why).help(HELP),
+    // As the apiserver reads it: what is not a certificate is passed over.
+    let expiries = Pem::iter_from_buffer(bundle).flatten().filter_map(|pem| {
+        let certificate = pem.parse_x509().ok()?;
+        Some(certificate.validity().not_after.timestamp())
+    });
+    let expiries: Vec<i64> = expiries.collect();
+    let Some(last) = expiries.iter().max() else {
+        return Check::fail(ID, subject, "the caBundle holds no certificate in PEM form").help(HELP);
     };
     let Some(now) = now else {
         return Check::unknown(ID, subject, "the apiserver does not report its time");
     };
-    let left = expiries.iter().max().copied().unwrap_or_default() - now;
-    let count = expiries.len();
-    match left {
+    match last - now {
         ..0 => Check::fail(ID, subject, "every certificate of the caBundle has expired").help(HELP),
         0..EXPIRY_WARNING_SECONDS => {
             Check::warn(ID, subject, "the caBundle expires within a week").help(HELP)
         }
-        _ => {
-            let days = left / (24 * 3600);
+        left => {
+            let (count, days) = (expiries.len(), left / (24 * 3600));
             Check::ok(ID, subject, format!("certificates in the caBundle: {count}, good for {days} days"))
         }
     }
-}
-
-/// When each certificate expires, in seconds since 1970.
-///
-/// # Errors
-/// When the bundle holds something else, or nothing.
-fn expiries(bundle: &[u8]) -> Result<Vec<i64>, &'static str> {
-    let mut expiries = Vec::new();
-    for pem in Pem::iter_from_buffer(bundle) {
-        let pem = pem.map_err(|_| "the caBundle is not in PEM form")?;
-        let certificate =
-            pem.parse_x509().map_err(|_| "the caBundle holds something that is not a certificate")?;
-        expiries.push(certificate.validity().not_after.timestamp());
-    }
-    if expiries.is_empty() { Err("the caBundle holds no certificate in PEM form") } else { Ok(expiries) }
 }
 
 #[cfg(test)]

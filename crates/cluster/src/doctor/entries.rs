@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 
 use serde_json::{Value, json};
 
-use crate::check::{Check, CheckStatus, unreadable};
+use crate::check::{Check, CheckStatus};
 use crate::cluster_state::{Fetched, Installation};
 use crate::doctor::difference::{Difference, differences};
 use memgate_install::objects::{Objects, WebhookConfiguration};
@@ -18,20 +18,20 @@ const ID: &str = "webhooks";
 /// The fields of the Service that bring calls to the replicas.
 const SERVICE_FIELDS: [&str; 2] = ["ports", "selector"];
 
-/// The differences of both configurations and of the Service; `print` is the command that prints the configurations.
-pub fn checks(found: &Installation, wanted: &Objects, print: &str) -> Vec<Check> {
-    let apply = format!("{print} | kubectl apply -f -");
+/// The differences of both configurations and of the Service.
+pub(super) fn checks(found: &Installation, wanted: &Objects) -> Vec<Check> {
+    let apply = format!("{} | kubectl apply -f -", found.manifests("--only webhooks"));
     let both = found.configurations().into_iter().zip([&wanted.mutating, &wanted.validating]);
     let mut checks = Vec::new();
     for ((call, listed), wanted) in both {
         let subject = found.own_title(call);
-        checks.push(match (unreadable(listed, ID, &subject), found.own(call)) {
-            (Some(unknown), _) => unknown,
-            (None, None) => {
+        checks.push(match (listed, found.own(call)) {
+            (Fetched::Unknown(why), _) => Check::unknown(ID, subject, why.clone()),
+            (_, None) => {
                 let message = "there is no such configuration: the apiserver asks memgate about nothing";
                 Check::fail(ID, subject, message).help(&*apply)
             }
-            (None, Some(live)) => configuration(&subject, live, wanted, &apply),
+            (_, Some(live)) => configuration(&subject, live, wanted, &apply),
         });
     }
     checks.extend(service(found, wanted));
@@ -148,7 +148,7 @@ mod tests {
             ..Installation::default()
         };
         change(&mut found);
-        let mut checks = checks(&found, &wanted, "print");
+        let mut checks = checks(&found, &wanted);
         checks.retain(|check| check.status != CheckStatus::Ok);
         checks
     }
@@ -175,7 +175,7 @@ mod tests {
     fn says_what_is_not_there() {
         let (status, text, help) = only(|found| found.mutating = Fetched::Found(Vec::new()));
         assert!(status == CheckStatus::Fail && text.starts_with("there is no such configuration"), "{text}");
-        assert_eq!(help, "print | kubectl apply -f -");
+        assert_eq!(help, "memgate manifests --only webhooks | kubectl apply -f -");
         let (status, text, _) =
             only(|found| found.mutating = Fetched::Unknown("you may not list".to_owned()));
         assert_eq!((status, &*text), (CheckStatus::Unknown, "you may not list"));
@@ -204,7 +204,7 @@ mod tests {
         ] {
             let (found, text, help) = only(|found| change(first_pods(found)));
             assert!(text.starts_with(&format!("{name} {message}")), "{text}");
-            assert_eq!((found, &*help), (status, "print | kubectl apply -f -"));
+            assert_eq!((found, &*help), (status, "memgate manifests --only webhooks | kubectl apply -f -"));
         }
         let gone = |found: &mut Installation| {
             let Fetched::Found(listed) = &mut found.mutating else { panic!("it was found") };

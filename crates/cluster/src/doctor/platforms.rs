@@ -8,7 +8,7 @@ use memgate_model::family::Family;
 use memgate_model::kind::Kind;
 
 /// Whether the cluster has what memgate needs for these families.
-pub fn checks(found: &Installation, families: &[&'static Family]) -> Vec<Check> {
+pub(super) fn checks(found: &Installation, families: &[&'static Family]) -> Vec<Check> {
     match &found.served {
         Fetched::Found(served) => families.iter().map(|family| platform(family, served)).collect(),
         Fetched::Absent => Vec::new(),

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::check::{Check, abbreviated, unreadable};
+use crate::check::{Check, abbreviated};
 use crate::cluster_state::{Fetched, Installation, elements, text};
 
 const ID: &str = "replicas";
 
-/// The Deployment, its pods and their versions. The workload behind a URL cannot be read.
-pub fn checks(found: &Installation) -> Vec<Check> {
+/// The Deployment and its pods. The workload behind a URL cannot be read.
+pub(super) fn checks(found: &Installation) -> Vec<Check> {
     if let Some(url) = found.own_url() {
         let message = format!("memgate is called at {url}: what runs there cannot be seen from here");
         return vec![Check::ok(ID, "", message)];
@@ -19,18 +19,18 @@ pub fn checks(found: &Installation) -> Vec<Check> {
     let said = said.map(|(pod, text)| {
         Check::warn(ID, format!("Pod {}/{pod}", found.namespace), format!("it says: {text}"))
     });
-    deployment(found).into_iter().chain(said).chain(versions(found)).collect()
+    std::iter::once(deployment(found)).chain(said).collect()
 }
 
-fn deployment(found: &Installation) -> Vec<Check> {
+fn deployment(found: &Installation) -> Check {
     let subject = format!("Deployment {}/memgate", found.namespace);
     let deployment = match &found.deployment {
         Fetched::Found(deployment) => deployment,
         Fetched::Absent => {
             let help = format!("{} | kubectl apply -f -", found.manifests("--only workload --image IMAGE"));
-            return vec![Check::fail(ID, subject, "there is no such Deployment").help(outage(&help))];
+            return Check::fail(ID, subject, "there is no such Deployment").help(outage(&help));
         }
-        Fetched::Unknown(why) => return vec![Check::unknown(ID, subject, why.clone())],
+        Fetched::Unknown(why) => return Check::unknown(ID, subject, why.clone()),
     };
     let count = |pointer| deployment.pointer(pointer).and_then(Value::as_i64);
     let wanted = count("/spec/replicas").unwrap_or(1);
@@ -46,7 +46,7 @@ fn deployment(found: &Installation) -> Vec<Check> {
     if !reasons.is_empty() {
         message = format!("{message}: {}", abbreviated(&reasons));
     }
-    vec![match (wanted, available.min(updated)) {
+    match (wanted, available.min(updated)) {
         (0, _) => Check::fail(ID, subject, "0 replicas are wanted").help(outage(&scale)),
         _ if available == 0 => Check::fail(ID, subject, message).help(outage(&look)),
         (_, few) if few < wanted => Check::warn(ID, subject, message).help(look),
@@ -55,7 +55,7 @@ fn deployment(found: &Installation) -> Vec<Check> {
             Check::warn(ID, subject, message).help(scale)
         }
         _ => Check::ok(ID, subject, message),
-    }]
+    }
 }
 
 /// What to do while no replica answers: mend it, and switch memgate off where people cannot wait.
@@ -86,44 +86,6 @@ fn reasons(deployment: &Value, pods: &[Value]) -> BTreeSet<String> {
     failed.chain(of_container).collect()
 }
 
-/// Whether all replicas have one version, and the version of this program, whose rules the checks use.
-fn versions(found: &Installation) -> Option<Check> {
-    const ID: &str = "versions";
-    let subject = format!("Namespace {}", found.namespace);
-    if let unknown @ Some(_) = unreadable(&found.replicas, ID, &subject) {
-        return unknown;
-    }
-    let images: BTreeSet<&str> = found.replicas.items().iter().filter_map(image).collect();
-    let images: Vec<String> = images.into_iter().map(str::to_owned).collect();
-    let own = env!("CARGO_PKG_VERSION");
-    Some(match images.as_slice() {
-        [] => return None,
-        [image] if version(image).is_some_and(|version| version != own) => {
-            Check::warn(ID, subject, format!("the replicas run {image}, and this is memgate {own}"))
-                .help("run the doctor of the version that is installed: it judges by its own rules")
-        }
-        [image] => Check::ok(ID, subject, format!("all replicas run {image}")),
-        several => Check::warn(ID, subject, format!("the replicas differ: {}", abbreviated(several)))
-            .help("normal during an update; otherwise see why it does not end"),
-    })
-}
-
-/// The version in the name of an image: its tag.
-fn version(image: &str) -> Option<&str> {
-    let name = image.split('@').next()?;
-    let (_, tag) = name.rsplit_once('/').map_or(name, |(_, end)| end).rsplit_once(':')?;
-    let tag = tag.strip_prefix('v').unwrap_or(tag);
-    tag.starts_with(|first: char| first.is_ascii_digit()).then_some(tag)
-}
-
-/// The image of a replica that stays.
-fn image(pod: &Value) -> Option<&str> {
-    let is_deleting = pod.pointer("/metadata/deletionTimestamp").is_some();
-    let container = elements(pod, "/spec/containers").find(|container| text(container, "/name") == "memgate");
-    let image = text(container.filter(|_| !is_deleting)?, "/image");
-    (!image.is_empty()).then_some(image)
-}
-
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
@@ -137,13 +99,11 @@ mod tests {
     fn healthy() -> Installation {
         let mut deployment: Value = object(&memgate_platforms::ALL, "Deployment");
         deployment["status"] = json!({"availableReplicas": 2, "updatedReplicas": 2, "observedGeneration": 1});
-        let pod = json!({"spec": {"containers": [{"name": "memgate", "image": concat!("memgate:", env!("CARGO_PKG_VERSION"))}]}});
         Installation {
             namespace: "home".to_owned(),
             name: "memgate".to_owned(),
             mutating: Fetched::Found(vec![installed(&memgate_platforms::ALL).mutating]),
             deployment: Fetched::Found(deployment),
-            replicas: Fetched::Found(vec![pod]),
             said: vec![("memgate-0".to_owned(), "ok".to_owned())],
             ..Installation::default()
         }
@@ -217,21 +177,6 @@ mod tests {
         let expected = "0 of 2 replicas are available: CrashLoopBackOff, ErrImagePull: no such image, \
                         ReplicaFailure: exceeded quota, exit code 2: Error";
         assert_eq!((status, &*text), (CheckStatus::Fail, expected));
-    }
-
-    #[test]
-    fn says_when_versions_differ() {
-        let pod = |image: &str| json!({"spec": {"containers": [{"name": "memgate", "image": image}]}});
-        let (id, _, text) = only(|found| found.replicas = Fetched::Found(vec![pod("m:0.0.1")]));
-        assert_eq!((id, text.contains("this is memgate")), ("versions", true));
-        let (_, _, text) =
-            only(|found| found.replicas = Fetched::Found(vec![pod("m:0.0.1"), pod("m:0.0.2")]));
-        assert_eq!(text, "the replicas differ: m:0.0.1, m:0.0.2");
-        let digest = format!("r.example:5000/m@sha256:{}", "a".repeat(64));
-        let own = format!("r.example:5000/m:{}", env!("CARGO_PKG_VERSION"));
-        for same in [digest, own] {
-            assert_eq!(checks_of(|found| found.replicas = Fetched::Found(vec![pod(&same), pod(&same)])), []);
-        }
     }
 
     #[test]

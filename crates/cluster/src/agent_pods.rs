@@ -1,37 +1,55 @@
-//! Restores the request that created a pod, and decides about it again. No I/O.
+//! The pods of agents, and what owns them.
 
-use std::num::NonZeroUsize;
+use std::collections::BTreeSet;
 
+use kube::api::ListParams;
 use serde_json::Value;
 
-use crate::cluster_state::{AgentPod, elements, text};
-use memgate_core::admission::admit;
-use memgate_model::decision::Decision;
-use memgate_model::edit::Edit;
-use memgate_model::request::Request;
-use memgate_model::snapshot::Snapshot;
+use crate::cluster_state::{Fetched, elements, text};
+use crate::reader::{ClusterReader, path, with_kind};
+use memgate_core::state::cluster_snapshot::ClusterSnapshot;
+use memgate_model::family::Family;
+use memgate_model::kind::POD;
 use memgate_model::workload::deployment_of;
 use memgate_platforms::inject::INJECTED_ANNOTATION;
 
-/// Metadata that the apiserver writes.
-const SERVER_METADATA: [&str; 6] =
-    ["managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink"];
+/// An agent pod, as the apiserver has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentPod {
+    /// The whole pod.
+    pub json: Value,
+}
 
-/// On how many threads pods are decided about, from how many on.
-const MAX_THREADS: usize = 8;
-const MIN_PODS_FOR_THREADS: usize = 100;
-
-/// A pod and the decision about it today.
-#[derive(Debug)]
-pub struct Replayed<'a> {
-    /// The pod.
-    pub pod: &'a AgentPod,
-    /// The decision.
-    pub decision: Decision,
-    /// Whether memory would be added.
-    pub lacks_memory: bool,
-    /// The pod with its memory.
-    pub with_memory: Value,
+/// Adds the pods that the selectors of families match, each once and with all its fields: policies judge them.
+pub async fn add_agent_pods(
+    reader: &ClusterReader,
+    families: &[&'static Family],
+    file: &mut ClusterSnapshot,
+) {
+    let namespaces = file.namespaces.clone().unwrap_or_else(|| BTreeSet::from([String::new()]));
+    let mut seen = BTreeSet::new();
+    for selector in families.iter().flat_map(|family| family.pods.selectors) {
+        for namespace in &namespaces {
+            let params = ListParams { label_selector: selector.query(), ..ListParams::default() };
+            let take = |page: Vec<Value>| {
+                for mut json in page {
+                    if let Some(Value::Object(metadata)) = json.get_mut("metadata") {
+                        metadata.remove("managedFields");
+                    }
+                    let pod = AgentPod { json: with_kind(&POD, json) };
+                    let is_of_sort = selector.annotation.is_none_or(|key| pod.annotation(key).is_some());
+                    if is_of_sort && seen.insert((pod.namespace().to_owned(), pod.name().to_owned())) {
+                        file.items.push(pod.json);
+                    }
+                }
+            };
+            let path = path("v1", namespace, POD.plural);
+            if let Fetched::Unknown(why) = reader.pages(POD.plural, &path, params, take).await {
+                file.add_entry(POD.api_version(), POD.kind, Fetched::Unknown(why));
+                return;
+            }
+        }
+    }
 }
 
 /// What owns pods.
@@ -70,35 +88,6 @@ impl Owner {
             _ => format!("delete its pods in {namespace}, so that the {kind} makes new ones"),
         })
     }
-}
-
-/// Decides about every pod that has not ended, on all cores. A pod that cannot be read is left out: the apiserver would
-/// not have created it.
-pub fn replay<'a>(pods: impl IntoIterator<Item = &'a AgentPod>, snapshot: &Snapshot) -> Vec<Replayed<'a>> {
-    let pods: Vec<&AgentPod> = pods.into_iter().filter(|pod| !pod.ends()).collect();
-    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MAX_THREADS);
-    let some = |pods: &[&'a AgentPod]| -> Vec<Replayed<'a>> {
-        pods.iter().filter_map(|pod| replay_one(pod, snapshot)).collect()
-    };
-    if threads < 2 || pods.len() < MIN_PODS_FOR_THREADS {
-        return some(&pods);
-    }
-    std::thread::scope(|scope| {
-        let parts = pods.chunks(pods.len().div_ceil(threads));
-        let running: Vec<_> = parts.map(|part| (part, scope.spawn(move || some(part)))).collect();
-        // One that ended early is done again here, where its panic is this one's.
-        running.into_iter().flat_map(|(part, thread)| thread.join().unwrap_or_else(|_| some(part))).collect()
-    })
-}
-
-/// Decides about one pod; `None` if it cannot be read.
-fn replay_one<'a>(pod: &'a AgentPod, snapshot: &Snapshot) -> Option<Replayed<'a>> {
-    let text = pod.creation().to_string();
-    let request = Request::to_create_pod(pod.namespace(), pod.name(), &text);
-    let admitted = admit(&request, snapshot).ok()?;
-    let lacks_memory = admitted.edits.iter().any(Edit::gives_memory) && admitted.allowed();
-    let with_memory = serde_json::from_str(&admitted.object.unwrap_or(text)).unwrap_or_default();
-    Some(Replayed { pod, decision: admitted.decision, lacks_memory, with_memory })
 }
 
 /// The annotation in which memgate says what it added: an object, or a list with one for each family; null
@@ -156,17 +145,5 @@ impl AgentPod {
     pub(super) fn ends(&self) -> bool {
         matches!(self.text("/status/phase"), "Succeeded" | "Failed")
             || self.json.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
-    }
-
-    /// The pod as it was sent to the apiserver, as far as that can be restored.
-    fn creation(&self) -> Value {
-        let mut pod = self.json.clone();
-        if let Value::Object(fields) = &mut pod {
-            fields.remove("status");
-            if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
-                metadata.retain(|key, _| !SERVER_METADATA.contains(&key.as_str()));
-            }
-        }
-        pod
     }
 }
