@@ -51,10 +51,11 @@ const APISERVER: [(&str, &[&str]); 6] = [
 const UP: (&str, &[&str]) = ("up", &[]);
 
 /// What is used of kube-state-metrics.
-/// Source: kube-state-metrics, docs/metrics/workload, the pages on Deployments and CronJobs.
-const WORKLOADS: [(&str, &[&str]); 4] = [
+/// Source: kube-state-metrics, docs/metrics/workload, the pages on Deployments, pods and CronJobs.
+const WORKLOADS: [(&str, &[&str]); 5] = [
     ("kube_deployment_spec_replicas", &["namespace", "deployment"]),
     ("kube_deployment_status_replicas_ready", &["namespace", "deployment"]),
+    ("kube_pod_container_status_restarts_total", &["namespace", "pod", "container"]),
     ("kube_cronjob_status_last_successful_time", &["namespace", "cronjob"]),
     ("kube_cronjob_created", &["namespace", "cronjob"]),
 ];

@@ -18,7 +18,6 @@ use axum::routing::get;
 use tokio::time::{Instant, sleep};
 
 use crate::connection_limiter::ConnectionLimiter;
-use crate::lookup::Lookups;
 use crate::metrics::{CONTENT_TYPE as METRICS_TYPE, Metrics, number};
 use crate::router::AppState;
 use crate::shutdown::Drain;
@@ -153,7 +152,6 @@ impl Health {
         reasons.extend(
             not_synced.iter().map(|kind| format!("not read yet: {} {}", kind.api_version(), kind.kind)),
         );
-        reasons.extend(self.app.handler.lookups.as_ref().and_then(Lookups::failing_for_long));
         reasons
     }
 

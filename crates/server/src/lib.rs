@@ -444,7 +444,7 @@ fn spawn_with_cluster(
 ) {
     let (store, metrics) = (&health.app.handler.store, &health.metrics);
     let families = store.snapshot().settings.families.clone();
-    tokio::spawn(aggregation::report(client.clone(), families.clone()));
+    tokio::spawn(aggregation::report(client.clone(), families));
     if let tls::CertSource::Builtin(builtin) = &options.tls {
         let certificate = Arc::clone(&health.certificate);
         let (builtin, metrics) = (builtin.clone(), Arc::clone(&metrics.certs));
@@ -454,13 +454,6 @@ fn spawn_with_cluster(
         let manager = CertManager::new(builtin, client, options.clock.clone(), every, metrics, certificate);
         tasks.spawn(Box::pin(manager.run()));
     }
-    let app = Arc::clone(&health.app);
-    tasks.spawn(async move {
-        match &app.handler.lookups {
-            Some(lookups) => lookups.probe_while_failing(&families).await,
-            None => std::future::pending().await,
-        }
-    });
     let (groups, known) = watch::channel(ApiGroups::Unknown);
     tasks.spawn(poll_groups(client.clone(), groups, timers.discovery_interval));
     for kind in store.kinds() {

@@ -9,10 +9,7 @@
 //! Tenants choose how large the objects are. So each review has a bounded part of the memory from its first lookup on,
 //! and a review that would need more goes without: none of them waits for memory while it holds some.
 
-mod failing;
-
 use std::collections::BTreeMap;
-use std::future::ready;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,18 +19,15 @@ use futures::{FutureExt, StreamExt, stream};
 use kube::core::{Request, Resource};
 use kube::{Client, api::GetParams};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
-use self::failing::Failing;
 use crate::logs::{LogRate, LogRateLimiter};
 use crate::metrics::Metrics;
 use crate::metrics::labels::ResultLabel;
 use crate::store::apply_event::RawObject;
 use crate::store::lock;
-use memgate_certs::kube_api::jitter;
 use memgate_certs::library_error::{explained, status_line};
-use memgate_model::family::Family;
-use memgate_model::kind::{Kind, SECRET};
+use memgate_model::kind::SECRET;
 use memgate_model::object::{LookupAnswer, Object, Reference};
 
 /// How long a request waits for the previous one about the same object, which may hang.
@@ -57,12 +51,6 @@ const MOST_LARGE: usize = 2;
 /// The timeout of one request, also of a request that no review waits for any more.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long to wait between two probes while lookups fail.
-const PROBE_INTERVAL: Duration = Duration::from_secs(10);
-
-/// The name of the objects that a probe asks for. The answer is nearly always a 404, which is as good as an object.
-const PROBE_NAME: &str = "memgate-probe";
-
 /// The reasons of failures that are not the apiserver's own.
 const NO_ANSWER: &str = "the apiserver did not answer in time";
 const NO_TURN: &str = "too many other objects are being looked up";
@@ -85,7 +73,6 @@ pub(super) struct Lookups {
     large: Arc<Semaphore>,
     reviews: Arc<Semaphore>,
     latest: Mutex<BTreeMap<Reference, Latest>>,
-    failing: Failing,
     metrics: Arc<Metrics>,
     log_limiter: Arc<LogRateLimiter>,
 }
@@ -113,8 +100,7 @@ impl Lookups {
         let permits = Arc::new(Semaphore::new(max_requests.clamp(1, Semaphore::MAX_PERMITS)));
         let log_limiter = Arc::new(LogRateLimiter::new(FAILURE_LOG_RATE));
         let (large, reviews) = [MOST_LARGE, MOST_REVIEWS].map(|most| Arc::new(Semaphore::new(most))).into();
-        let (latest, failing) = (Mutex::default(), Failing::default());
-        Self { client, permits, large, reviews, latest, failing, metrics, log_limiter }
+        Self { client, permits, large, reviews, latest: Mutex::default(), metrics, log_limiter }
     }
 
     /// Whether a reference can be looked up: it has a name, and is not a Secret.
@@ -130,34 +116,6 @@ impl Lookups {
         in_time.then(|| ReviewLookups { lookups: self, bytes: MOST_BYTES, _turn: turn })
     }
 
-    /// Why the replica is not ready; `None` unless every lookup has failed for a minute.
-    pub(super) fn failing_for_long(&self) -> Option<String> {
-        self.failing.for_long(Instant::now())
-    }
-
-    /// While lookups fail, asks for one object of each kind of these platforms. Any answer shows that the apiserver can be
-    /// asked, and that only some objects or kinds fail. It also comes to a replica that gets no reviews. Never ends.
-    pub(super) async fn probe_while_failing(&self, families: &[&'static Family]) {
-        let kinds = families.iter().flat_map(|family| family.kinds.watched).copied();
-        let kinds: Vec<_> = kinds.filter(|kind| is_of_platform(kind)).collect();
-        loop {
-            sleep(jitter(PROBE_INTERVAL)).await;
-            if self.failing.has_begun() {
-                let probes: Vec<_> = kinds.iter().map(|kind| self.is_answered(kind)).collect();
-                if stream::iter(probes).buffer_unordered(AT_A_TIME).any(ready).await {
-                    self.failing.answered();
-                }
-            }
-        }
-    }
-
-    /// Whether the apiserver answers a probe of the kind. Probes take no permit, since lookups that hang may hold them all.
-    async fn is_answered(&self, kind: &'static Kind) -> bool {
-        let namespace = if kind.namespaced { "default" } else { "" };
-        let probe = Reference { kind, namespace: namespace.to_owned(), name: PROBE_NAME.to_owned() };
-        matches!(timeout(REQUEST_TIMEOUT, get(&self.client, &probe)).await, Ok(Ok(_)))
-    }
-
     async fn get_one(&self, reference: &Reference, until: Instant) -> LookupAnswer {
         if !reference.is_possible() {
             return Ok(None);
@@ -169,14 +127,7 @@ impl Lookups {
             Ok(_) => ResultLabel::Failed,
             Err(_) => ResultLabel::TimedOut,
         });
-        let answer = answer.unwrap_or_else(|_| Err(NO_ANSWER.into()));
-        if is_of_platform(reference.kind) {
-            match &answer {
-                Ok(_) => self.failing.answered(),
-                Err(why) => self.failing.failed(why, Instant::now()),
-            }
-        }
-        answer?
+        answer.unwrap_or_else(|_| Err(NO_ANSWER.into()))?
     }
 
     /// A request for the object that has not been sent yet. It waits up to 200 ms for the previous one.
@@ -269,12 +220,6 @@ impl ReviewLookups<'_> {
         self.bytes = left.unwrap_or_default();
         if left.is_some() { Ok(object) } else { Err(TOO_LARGE.into()) }
     }
-}
-
-/// Whether the kind is a platform's. Its lookups show whether memgate works: an operator may keep it from reading Services
-/// or ConfigMaps. The groups of Kubernetes that are looked up (the core group and `apps`) have no domain.
-fn is_of_platform(kind: &Kind) -> bool {
-    kind.group.contains('.')
 }
 
 /// The text of an object, or `None` if it does not exist.

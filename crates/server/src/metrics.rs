@@ -6,7 +6,6 @@
 mod admission;
 pub(super) mod labels;
 pub(super) mod policies;
-mod process;
 #[cfg(test)]
 mod tests;
 
@@ -25,8 +24,6 @@ use prometheus_client::registry::{Metric, Registry};
 use crate::metrics::admission::AdmissionMetrics;
 use crate::metrics::labels::{RequestLabels, ResultLabel};
 use crate::metrics::policies::PolicyMetrics;
-use crate::metrics::process::Process;
-pub(super) use crate::metrics::process::max_files;
 use memgate_certs::metrics::{CertMetrics, Label};
 use memgate_model::family::Family;
 
@@ -57,7 +54,6 @@ impl Metrics {
     /// All series at zero, those of requests for each of these labels.
     pub(super) fn new(requests: impl IntoIterator<Item = RequestLabels>) -> Self {
         let mut registry = Registry::default();
-        registry.register_collector(Box::new(Process::new()));
         let all = registry.sub_registry_with_prefix("memgate");
         all.register("build", "What is running", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         Self {

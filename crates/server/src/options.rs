@@ -8,7 +8,6 @@ use std::net::{Ipv6Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use crate::metrics::max_files;
 use crate::tls;
 use memgate_certs::clock::Clock;
 use memgate_core::decide::decide;
@@ -192,7 +191,7 @@ impl Default for Timers {
 
 /// The limits, lowered if this process may not have enough file descriptors.
 pub(super) fn fit_to_fd_limit(limits: &Limits) -> Limits {
-    let fitted = fit_to(limits, max_files().and_then(|max| usize::try_from(max).ok()).unwrap_or(usize::MAX));
+    let fitted = fit_to(limits, max_files().unwrap_or(usize::MAX));
     if fitted.connections < limits.connections {
         tracing::warn!(
             connections = fitted.connections,
@@ -201,6 +200,13 @@ pub(super) fn fit_to_fd_limit(limits: &Limits) -> Limits {
         );
     }
     fitted
+}
+
+/// How many file descriptors this process may have; `None` without `/proc`.
+fn max_files() -> Option<usize> {
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 fn fit_to(limits: &Limits, descriptors: usize) -> Limits {

@@ -66,9 +66,7 @@ fn say_state(fleet: &Fleet) -> Result<()> {
     let replica = fleet.replicas.first().context("there is no replica")?;
     let text = replica.metrics()?;
     let lines = text.lines().filter(|line| {
-        ["memgate_store_bytes", "memgate_store_objects", "process_resident"]
-            .iter()
-            .any(|it| line.starts_with(it))
+        ["memgate_store_bytes", "memgate_store_objects"].iter().any(|it| line.starts_with(it))
     });
     lines.for_each(|line| println!("  {line}"));
     for webhook in ["mutate", "validate"] {
