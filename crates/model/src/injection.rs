@@ -1,9 +1,5 @@
 //! The changes that a family makes to an agent pod, and its findings.
 
-use std::borrow::Cow;
-
-use serde::Serialize;
-
 use crate::edit::Edit;
 use crate::finding::Finding;
 use crate::object::Reference;
@@ -26,64 +22,28 @@ pub struct Injection {
     /// The changes, in the order in which they apply.
     pub edits: Vec<Edit>,
     /// What the edits add, for the marker annotation.
-    pub added: Added,
-}
-
-/// What was added to a pod. The marker annotation holds it as compact JSON.
-#[derive(Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Added {
-    /// The memory resources, each as `Kind/name`, or as the family's facts have it.
-    #[serde(serialize_with = "one_or_many")]
-    pub memory: Vec<String>,
-    /// The variables, by container.
-    #[serde(serialize_with = "by_key", skip_serializing_if = "Vec::is_empty")]
-    pub env: Vec<(String, Vec<Cow<'static, str>>)>,
-    /// The init containers, native sidecars among them.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub init_containers: Vec<String>,
-    /// The volumes.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub volumes: Vec<String>,
+    pub added: Vec<Item>,
     /// The volumes that are put back. They are in the annotation if an earlier call added them.
-    #[serde(skip)]
-    pub restored: Vec<String>,
-    /// The paths of mounts, by container.
-    #[serde(serialize_with = "by_key", skip_serializing_if = "Vec::is_empty")]
-    pub mounts: Vec<(String, Vec<Cow<'static, str>>)>,
-    /// The Secrets with which images are pulled.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub image_pull_secrets: Vec<String>,
-    /// The group of the files on the pod's volumes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fs_group: Option<i64>,
+    pub restored: Vec<Item>,
 }
 
-impl Added {
-    /// Whether nothing was added to the pod.
-    pub const fn is_empty(&self) -> bool {
-        self.env.is_empty()
-            && self.mounts.is_empty()
-            && self.init_containers.is_empty()
-            && self.volumes.is_empty()
-            && self.image_pull_secrets.is_empty()
-            && self.fs_group.is_none()
-    }
-}
-
-/// One memory resource is a string, several are a list.
-fn one_or_many<S: serde::Serializer>(memory: &[String], serializer: S) -> Result<S::Ok, S::Error> {
-    match memory {
-        [one] => serializer.serialize_str(one),
-        many => serializer.collect_seq(many),
-    }
-}
-
-fn by_key<S: serde::Serializer>(
-    lists: &[(String, Vec<Cow<'static, str>>)],
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(lists.iter().map(|(key, list)| (key, list)))
+/// One thing that memgate adds to a pod, or the memory for which it does.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Item {
+    /// A memory resource, as `Kind/name`, or as the family's facts have it.
+    Memory(String),
+    /// A variable: the container and the name.
+    Env(String, String),
+    /// An init container; native sidecars are among them.
+    InitContainer(String),
+    /// A volume.
+    Volume(String),
+    /// A mount: the container and the path.
+    Mount(String, String),
+    /// A Secret with which images are pulled.
+    ImagePullSecret(String),
+    /// The group of the pod's volumes.
+    FsGroup(i64),
 }
 
 impl Injection {

@@ -10,6 +10,7 @@ mod default;
 mod durable;
 mod edges;
 mod inject;
+mod prelude;
 mod service;
 mod validate;
 mod value;

@@ -9,6 +9,7 @@ pub mod codes;
 mod default;
 mod edges;
 mod inject;
+mod prelude;
 mod validate;
 mod view;
 

@@ -2,16 +2,11 @@
 //!
 //! A pod is looked at as it was sent and with memgate's additions. Other containers are skipped.
 
-use std::collections::BTreeMap;
-
+use crate::prelude::*;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use memgate_model::memory_view::ContainerView;
-use memgate_model::pod::{self, Container, Pod};
-use memgate_model::view::{Text, view};
-use memgate_primitives::members::Members;
-use memgate_primitives::pointer::{Path, Pointer};
+use memgate_model::pod;
 
 /// The containers that serve memory or wait for it, whether memgate added them or not.
 const MEMORY_CONTAINERS: [&str; 4] =

@@ -6,11 +6,10 @@
 use crate::common::HOST_AMBIGUOUS;
 use crate::prelude::*;
 use crate::url::{
-    AddressRange, Endpoint, MAX_HOSTS, Reading, is_scheme, is_web, port_number, reading_of_hosts,
-    reading_of_url, server,
+    AddressRange, MAX_HOSTS, Reading, is_scheme, is_web, port_number, reading_of_hosts, reading_of_url,
+    server,
 };
-use memgate_model::kind::SERVICE;
-use memgate_model::memory_view::{ENCRYPTED_SCHEMES, EndpointSource, EndpointView, HostView, Why};
+use memgate_model::memory_view::{ENCRYPTED_SCHEMES, HostView};
 use memgate_primitives::credential::masked;
 use memgate_primitives::percent::percent_decoded;
 

@@ -23,14 +23,9 @@ pub(crate) mod own_memory;
 pub mod parts;
 pub mod viable;
 
-use std::borrow::Cow;
-use std::sync::Arc;
-
 use crate::prelude::*;
-use memgate_model::edit::{Edit, EnvSource, Op, Origin, Value};
-use memgate_model::event::InvolvedObject;
-use memgate_model::injection::Added;
-use memgate_model::object::Reference;
+use memgate_model::edit::Value;
+use memgate_model::injection::Item;
 use memgate_model::pod::Controller;
 use memgate_primitives::budget::{Limit, MAX_PATCH_BYTES};
 
@@ -125,7 +120,8 @@ pub fn merge(
         (wanted.containers, wanted.parts, wanted.conflict) = (Vec::new(), None, true);
         wanted.warnings.retain(|finding| finding.severity != Severity::Note);
     }
-    let mut added = Added { memory: wanted.memory, ..Added::default() };
+    let mut added: Vec<Item> = wanted.memory.into_iter().map(Item::Memory).collect();
+    let mut restored = Vec::new();
     let (mut edits, mut warnings, mut conflict) = (Vec::new(), wanted.warnings, wanted.conflict);
     warnings.extend(verdict.warnings);
     // Edits are written to be measured only if they may be too many, and each once.
@@ -149,11 +145,12 @@ pub fn merge(
         }
     }
     if let Some((parts, around)) = wanted.parts {
-        added.init_containers = parts.init_containers.iter().map(|(_, part)| part.name.clone()).collect();
-        added.volumes = parts.volumes.iter().map(|part| part.name.clone()).collect();
-        added.restored = parts.restored.iter().map(|part| part.name.clone()).collect();
-        added.image_pull_secrets = parts.pull_secrets.0.iter().map(|part| part.name.clone()).collect();
-        added.fs_group = parts.fs_group.map(|(group, _)| group);
+        let name = |part: &WantedPart| part.name.clone();
+        added.extend(parts.init_containers.iter().map(|(_, part)| Item::InitContainer(name(part))));
+        added.extend(parts.volumes.iter().map(|part| Item::Volume(name(part))));
+        restored.extend(parts.restored.iter().map(|part| Item::Volume(name(part))));
+        added.extend(parts.pull_secrets.0.iter().map(|part| Item::ImagePullSecret(name(part))));
+        added.extend(parts.fs_group.map(|(group, _)| Item::FsGroup(group)));
         edits.extend(parts::add_parts(around.parts, parts));
     }
     let reason = match (edits.is_empty(), conflict) {
@@ -161,7 +158,7 @@ pub fn merge(
         (true, true) => Reason::Conflict,
         (true, false) => Reason::Complete,
     };
-    Injection { unmet: wanted.unmet, warnings, edits, added, ..Injection::nothing(reason) }
+    Injection { unmet: wanted.unmet, warnings, edits, added, restored, ..Injection::nothing(reason) }
 }
 
 /// Merges one container. Returns whether it keeps a variable with another value.
@@ -170,33 +167,30 @@ fn merge_container(
     warning: &impl Fn(&Conflict<'_>) -> Finding,
     edits: &mut Vec<Edit>,
     warnings: &mut Vec<Finding>,
-    added: &mut Added,
+    added: &mut Vec<Item>,
 ) -> bool {
     let WantedByContainer { index, container, existing, env, position, mounts: (mounts, mounted) } = wanted;
     let name = container.name.as_deref().unwrap_or_default();
-    let (mut names, mut conflict) = (Vec::new(), false);
+    let item = |variable: &Variable<'_>| Item::Env(name.to_owned(), variable.name.to_string());
+    let mut conflict = false;
     let comparison = compare(&existing, env);
     // A `replace` comes before the `add`s, which shift the entries behind them.
     for (at, variable) in comparison.different {
         let list = env::pointer(index);
         let entry = list.index(at);
         if variable.replaces {
-            names.push(variable.name.clone());
+            added.push(item(&variable));
             edits.push(replace_literal(&entry, variable));
         } else {
             conflict = true;
             warnings.push(warning(&Conflict { container: name, variable: &variable, list, entry }));
         }
     }
-    names.extend(comparison.missing.iter().map(|variable| variable.name.clone()));
-    if !names.is_empty() {
-        added.env.push((name.to_owned(), names));
-    }
+    added.extend(comparison.missing.iter().map(item));
     let block = comparison.missing.into_iter().map(Variable::into_entry);
     edits.extend(env::insert(index, container.env.as_deref(), block, position));
     if !mounts.is_empty() {
-        let paths = mounts.iter().map(|mount| mount.name.clone().into()).collect();
-        added.mounts.push((name.to_owned(), paths));
+        added.extend(mounts.iter().map(|mount| Item::Mount(name.to_owned(), mount.name.clone())));
         edits.extend(parts::add_mounts(&parts::mounts_pointer(index), &mounted, mounts));
     }
     conflict
@@ -234,10 +228,9 @@ pub(crate) fn lookup_failed(
 pub fn not_looked_up([kind, namespace, name]: [&str; 3], state: &StateReader<'_>) -> String {
     let failed = state.failed_lookup(|reference| reference.name == name);
     let why = failed.map(|(_, why)| format!(": {why}")).unwrap_or_default();
-    fit_names([namespace, name], |[namespace, name]| {
-        let slash = if namespace.is_empty() { "" } else { "/" };
-        format!("{kind} {} could not be looked up{why}", quoted(&format!("{namespace}{slash}{name}")))
-    })
+    let name_form = if namespace.is_empty() { "{bare}{}" } else { "{/}" };
+    let template = ["{bare} ", name_form, " could not be looked up{bare}"].concat();
+    filled(&template, [kind, namespace, name, &why])
 }
 
 /// The references to an object that does not exist, under each kind that it could have.

@@ -16,6 +16,7 @@ pub mod codes;
 mod default;
 mod edges;
 mod embedder;
+mod prelude;
 mod validate;
 mod view;
 

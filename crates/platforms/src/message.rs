@@ -1,10 +1,15 @@
-//! Messages: their length, and lists of names in them.
+//! Messages: templates, their length, and lists of names in them.
+//!
+//! In a template, `{}` is a name in quotes, `{name}` one without, `{/}` a namespace and a name in quotes, `{text}` a value in
+//! quotes, `{value}` one without, `{key}` a key in quotes, `{bare}` a text as it is and `{field}` the field.
 
 use std::borrow::Cow;
 
+use memgate_model::finding::{Code, Finding};
 use memgate_primitives::credential::masked_start;
 use memgate_primitives::number::more;
-use memgate_primitives::plain_text::{plain, shown_name};
+use memgate_primitives::plain_text::{plain, quoted, quoted_key, quoted_text, shown_name};
+use memgate_primitives::pointer::Pointer;
 
 /// The length up to which kubectl shows a warning in one piece.
 /// Source: Kubernetes documentation, dynamic admission control, response.
@@ -21,25 +26,42 @@ pub fn fits(message: &str) -> bool {
     message.chars().count() <= MAX_MESSAGE_CHARS
 }
 
-/// Builds a message with these names, truncated as far as needed.
-pub fn fit_names<const N: usize>(names: [&str; N], message: impl Fn([&str; N]) -> String) -> String {
-    fit(names, truncate, message)
+/// A template, filled with names and values that are truncated as far as needed.
+pub fn filled<const N: usize>(template: &str, values: [&str; N]) -> String {
+    fit_message(|limit| fill(template, "", &values, limit))
 }
 
-/// The same with other texts of a user, such as values.
-pub fn fit_texts<const N: usize>(texts: [&str; N], message: impl Fn([&str; N]) -> String) -> String {
-    fit(texts, truncate_text, message)
+/// A warning with such a message.
+pub(crate) fn warning<const N: usize>(
+    code: &'static Code,
+    at: impl Into<Pointer>,
+    template: &str,
+    values: [&str; N],
+) -> Finding {
+    Finding::warn(code, at, filled(template, values))
 }
 
-fn fit<const N: usize>(
-    texts: [&str; N],
-    truncate: fn(&str, usize) -> String,
-    message: impl Fn([&str; N]) -> String,
-) -> String {
-    fit_message(|limit| {
-        let texts = texts.map(|text| truncate(text, limit));
-        message(texts.each_ref().map(String::as_str))
-    })
+/// A template, filled with names and values of at most `limit` characters.
+pub(crate) fn fill<T: AsRef<str>>(template: &str, field: &str, values: &[T], limit: usize) -> String {
+    let mut values = values.iter().map(AsRef::as_ref);
+    let mut parts = template.split('{');
+    let mut message = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (form, rest) = part.split_once('}').unwrap_or_default();
+        let mut value = || values.next().unwrap_or_default();
+        message += &match form {
+            "" => quoted(&truncate(value(), limit)),
+            "name" => truncate(value(), limit),
+            "/" => quoted(&[truncate(value(), limit), truncate(value(), limit)].join("/")),
+            "value" => truncate_text(value(), limit),
+            "text" => quoted_text(&truncate_text(value(), limit)),
+            "key" => quoted_key(value()),
+            "field" => field.to_owned(),
+            _ => value().to_owned(),
+        };
+        message += rest;
+    }
+    message
 }
 
 /// Builds a message with the largest limit for its names at which the message fits.
@@ -114,12 +136,18 @@ mod tests {
     #[test]
     fn cuts_names_and_not_the_text() {
         let long = "n".repeat(200);
-        let message =
-            fit_names([&long, "short"], |[long, short]| format!("{long} and {short} {}", "t".repeat(80)));
+        let message = filled(&format!("{{name}} and {{name}} {}", "t".repeat(80)), [&long, "short"]);
         assert_eq!(message.chars().count(), MAX_MESSAGE_CHARS);
         assert!(message.starts_with("nnnn") && message.contains("… and short tttt"), "{message}");
-        assert_eq!(fit_texts(["a\nb"], |[name]| name.to_owned()), "a b");
-        assert_eq!(fit_names(["a"], |[a]| format!("only {a}")), "only a");
+        assert_eq!(filled("{value}", ["a\nb"]), "a b");
+        assert_eq!(filled("only {name}", ["a"]), "only a");
+    }
+
+    #[test]
+    fn fills_templates() {
+        let values = ["a", "b", "ns", "o", "c d", "E_F", "-1"];
+        let message = filled("{} {name} {/} {text} {key} {bare}", values);
+        assert_eq!(message, "\"a\" b \"ns/o\" \"c d\" \"E_F\" -1");
     }
 
     #[test]

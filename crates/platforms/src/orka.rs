@@ -16,6 +16,7 @@ mod api;
 pub mod codes;
 mod edges;
 mod inject;
+mod prelude;
 mod setting;
 mod validate;
 mod view;

@@ -13,6 +13,7 @@ mod edges;
 mod endpoint;
 mod inject;
 mod namespace;
+mod prelude;
 mod validate;
 mod view;
 

@@ -1,14 +1,12 @@
 //! The references of a platform's objects that no finding is about, from its `references.yaml`. Those with a finding are
 //! [edges](memgate_model::edge::Edge).
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
+use crate::prelude::*;
+use std::sync::LazyLock;
 
 use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
 use memgate_model::edge::{Edge, Home};
-use memgate_model::family::Family;
-use memgate_model::kind::Kind;
 use serde_json::{Map, Value};
 
 /// A field that names another object by the whole value.

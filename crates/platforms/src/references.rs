@@ -1,19 +1,10 @@
 //! Warns about objects that do not exist although another one names them, and about keys that they lack. What refers to
 //! what says the table of a family ([`Edge`]); all families get the same words.
 
-use std::borrow::Cow;
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
 use memgate_model::edge::{Edge, Form, Home, Key, Missing, Named, NamedKey, Site, Wanted};
-use memgate_model::family::Family;
 use memgate_model::finding::Details;
-use memgate_model::kind::{CONFIG_MAP, SECRET, SERVICE};
-use memgate_model::memory_view::{MemoryView, Role, USERS};
-use memgate_model::object::Reference;
-use memgate_primitives::fix::Fix;
+use memgate_model::memory_view::USERS;
 use memgate_primitives::name::meant_name;
-use memgate_primitives::suggest::{did_you_mean, nearest};
 
 use crate::common::REFERENCE_TERMINATING;
 use crate::message::{fit_message, truncate, truncate_text};
@@ -31,11 +22,9 @@ const MAX_COMPARED: usize = 1_000;
 /// The warning about memory that is being deleted, at the place that refers to it; `None` for any other memory.
 pub(crate) fn going(memory: &Object, pointer: impl FnOnce() -> Pointer) -> Option<Finding> {
     memory.deleting().then(|| {
-        let message = fit_names([&memory.namespace, &memory.name], |[namespace, name]| {
-            format!("{} {} is being deleted", memory.kind.kind, quoted(&format!("{namespace}/{name}")))
-        });
-        let at = Pointer::new("/metadata/deletionTimestamp");
-        Finding::warn(&REFERENCE_TERMINATING, pointer(), message).elsewhere(memory, at, "it is being deleted")
+        let values = [memory.kind.kind, &memory.namespace, &memory.name];
+        let finding = warning(&REFERENCE_TERMINATING, pointer(), "{bare} {/} is being deleted", values);
+        finding.elsewhere(memory, Pointer::new("/metadata/deletionTimestamp"), "it is being deleted")
     })
 }
 
@@ -245,9 +234,10 @@ fn not_found(
     let meant = meant.map(|meant| named.replaced(site.text, meant));
     let fix = meant.clone().filter(|_| slip.is_some()).map(Fix::Text);
     let details = move |_: &Pointer| {
-        let message = fit_names([&name, &home, &near], |[name, home, near]| {
-            let near = Some(near).filter(|near| !near.is_empty());
-            not_found_message(kind, name, home) + &ending + &did_you_mean(near)
+        let message = fit_message(|limit| {
+            let [name, home, near] = [&name, &home, &near].map(|name| truncate(name, limit));
+            let near = Some(&*near).filter(|near| !near.is_empty());
+            not_found_message(kind, &name, &home) + &ending + &did_you_mean(near)
         });
         Details { meant: meant.clone(), fix: fix.clone(), ..Details::from(message) }
     };

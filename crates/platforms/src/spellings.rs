@@ -1,13 +1,11 @@
 //! What users write for a field that a kind does not have: from the platform's `spellings.yaml`, and from the definition
 //! itself, where the name is that of a field one or two levels higher or lower.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
+use crate::prelude::*;
+use std::sync::LazyLock;
 
 use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
-use memgate_model::family::Family;
-use memgate_model::kind::Kind;
 use memgate_schema::crd::SchemaNode;
 use serde_json::{Map, Value};
 

@@ -10,6 +10,7 @@ mod default;
 mod edges;
 mod inject;
 mod lookup;
+mod prelude;
 mod report;
 mod validate;
 mod variables;

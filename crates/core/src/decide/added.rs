@@ -5,44 +5,18 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use memgate_model::edit::{Edit, Entry};
+use memgate_model::injection::Item;
 use memgate_platforms::inject::neighbours::{CniSign, MESHES};
 use memgate_platforms::inject::{INJECTED_ANNOTATION, marker};
 use memgate_primitives::pointer::list_index;
 use serde_json::Value;
 
-/// One thing that memgate adds to a pod.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Item {
-    /// A variable: the container and the name.
-    Env(String, String),
-    /// An init container.
-    InitContainer(String),
-    /// A volume.
-    Volume(String),
-    /// A mount: the container and the path.
-    Mount(String, String),
-    /// A Secret with which images are pulled.
-    ImagePullSecret(String),
-    /// The group of the pod's volumes.
-    FsGroup(i64),
-}
-
 /// What the annotation of a pod says that was added to it, in its order; `None` if it has none that can be read.
 pub fn marked(pod: &Value) -> Option<Vec<Item>> {
     let annotation = pod.pointer("/metadata/annotations")?.get(INJECTED_ANNOTATION)?.as_str()?;
     let annotation: Value = serde_json::from_str(annotation).ok()?;
-    Some(marker::objects(&annotation).iter().flat_map(marked_by).collect())
-}
-
-/// What one family added, by its object in the annotation.
-pub fn marked_by(marker: &Value) -> Vec<Item> {
-    let mut items = pairs(marker, "env", Item::Env);
-    items.extend(names(marker.get("initContainers")).map(Item::InitContainer));
-    items.extend(names(marker.get("volumes")).map(Item::Volume));
-    items.extend(pairs(marker, "mounts", Item::Mount));
-    items.extend(names(marker.get("imagePullSecrets")).map(Item::ImagePullSecret));
-    items.extend(marker.get("fsGroup").and_then(Value::as_i64).map(Item::FsGroup));
-    items
+    let items = marker::objects(&annotation).iter().flat_map(marker::items);
+    Some(items.filter(|item| !matches!(item, Item::Memory(_))).collect())
 }
 
 /// How often a pod is decided about again, each time without fewer items: what nothing confirms may have been the reason
@@ -106,7 +80,7 @@ fn is_confirmed(item: &Item, given: &Value, value: &Value) -> bool {
         Item::FsGroup(_) => given == value,
         // With another claim it is another volume.
         Item::Volume(_) => given.get("persistentVolumeClaim").is_none() || has(value, given),
-        Item::InitContainer(_) | Item::Mount(..) | Item::ImagePullSecret(_) => true,
+        Item::Memory(_) | Item::InitContainer(_) | Item::Mount(..) | Item::ImagePullSecret(_) => true,
     }
 }
 
@@ -138,19 +112,6 @@ fn present(pod: &Value, marked: &BTreeSet<Item>) -> BTreeMap<Item, Value> {
 
 fn elements<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = &'v Value> {
     value.get(field).and_then(Value::as_array).into_iter().flatten()
-}
-
-fn pairs(marker: &Value, field: &str, item: fn(String, String) -> Item) -> Vec<Item> {
-    let containers = marker.get(field).and_then(Value::as_object).into_iter().flatten();
-    let of_container = |(container, list): (&String, &Value)| {
-        let container = container.clone();
-        names(Some(list)).map(move |name| item(container.clone(), name)).collect::<Vec<_>>()
-    };
-    containers.flat_map(of_container).collect()
-}
-
-fn names(list: Option<&Value>) -> impl Iterator<Item = String> + use<'_> {
-    list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(str::to_owned)
 }
 
 /// The pod without what was added.

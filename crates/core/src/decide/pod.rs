@@ -17,7 +17,7 @@ use memgate_model::elsewhere::Elsewhere;
 use memgate_model::event::{InvolvedObject, PodEvent};
 use memgate_model::family::Family;
 use memgate_model::finding::{Cause, Finding, Severity};
-use memgate_model::injection::{Added, Injection};
+use memgate_model::injection::{Injection, Item};
 use memgate_model::kind::NAMESPACE;
 use memgate_model::object::{Lookup, Object};
 use memgate_model::pod::Pod;
@@ -27,14 +27,14 @@ use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_model::view::MIRROR_POD;
 use memgate_platforms::common;
-use memgate_platforms::inject::marker::{self, Part};
+use memgate_platforms::inject::marker;
 use memgate_platforms::inject::{INJECT_LABEL, controller_of, label_pointer, not_looked_up};
 use memgate_primitives::budget::{Budget, Limit, MAX_PATCH_BYTES, OverLimit, Stop};
 use memgate_primitives::plain_text::{cut, quoted, quoted_text, shown_name};
 use memgate_primitives::pointer::Pointer;
 use serde_json::Value as Json;
 
-use super::added::{Item, confirmed, marked, text_of, unhindered};
+use super::added::{confirmed, marked, text_of, unhindered};
 use super::{namespace_of_pod, over_limit, policies, reported, resolve_namespace};
 
 /// The longest pod that is read again for the sake of its marker annotation, in bytes: more than etcd stores of most pods.
@@ -279,24 +279,11 @@ fn kept(
 }
 
 impl Kept {
-    fn has(&self, family: &Family, part: Part<'_>) -> bool {
-        let text = str::to_owned;
-        let item = match part {
-            Part::Memory(name) => {
-                let is_of = |own: &&Json| own.get("family").and_then(Json::as_str) == Some(family.name);
-                let own = marker::objects(&self.own).iter().find(is_of).and_then(|own| own.get("memory"));
-                return own.is_some_and(|own| {
-                    own == name || own.as_array().is_some_and(|names| names.iter().any(|own| own == name))
-                });
-            }
-            Part::Env(container, name) => Item::Env(text(container), text(name)),
-            Part::InitContainer(name) => Item::InitContainer(text(name)),
-            Part::Volume(name) => Item::Volume(text(name)),
-            Part::Mount(container, path) => Item::Mount(text(container), text(path)),
-            Part::ImagePullSecret(name) => Item::ImagePullSecret(text(name)),
-            Part::FsGroup(group) => Item::FsGroup(group),
-        };
-        self.items.contains(&item)
+    fn has(&self, family: &Family, item: &Item) -> bool {
+        match item {
+            Item::Memory(_) => marker::added_by(&self.own, family).contains(item),
+            _ => self.items.contains(item),
+        }
     }
 }
 
@@ -304,12 +291,12 @@ impl Kept {
 fn mark(pod: &Pod<'_>, decisions: &mut [FamilyDecision<'_>], kept: &Kept) -> Option<Edit> {
     let added = decisions.iter_mut().map(|FamilyDecision { family, injection, .. }| {
         let mut added = std::mem::take(&mut injection.added);
-        let restored = std::mem::take(&mut added.restored).into_iter();
-        added.volumes.extend(restored.filter(|name| kept.given.contains(&Item::Volume(name.clone()))));
-        let is_empty = injection.edits.is_empty() || added.is_empty();
-        (*family, (!is_empty).then_some(added))
+        let restored = std::mem::take(&mut injection.restored).into_iter();
+        added.extend(restored.filter(|volume| kept.given.contains(volume)));
+        added.retain(|_| !injection.edits.is_empty());
+        (*family, if marker::adds_any(&added) { added } else { Vec::new() })
     });
-    marker::edit(pod, added.collect(), &|family, part| kept.has(family, part))
+    marker::edit(pod, added.collect(), &|family, item| kept.has(family, item))
 }
 
 /// Bases the edits of each family on the pod with the edits of the families before it, and leaves out those with which
@@ -326,8 +313,8 @@ fn make_edits_consecutive(
         if let Cow::Owned(edited) = &text {
             let pod = Pod::parse(edited).ok();
             let next = pod.and_then(|pod| (family.faces.inject)(&pod, namespace, state));
-            let next = next.map(|injection| (injection.edits, injection.added));
-            (injection.edits, injection.added) = next.unwrap_or_default();
+            let next = next.map(|injection| (injection.edits, injection.added, injection.restored));
+            (injection.edits, injection.added, injection.restored) = next.unwrap_or_default();
         }
         if let Some(finding) = validity::refusal(&text, &injection.edits) {
             leave_out(injection, finding);
@@ -345,7 +332,7 @@ fn leave_out(injection: &mut Injection, finding: Finding) {
     injection.edits.clear();
     // Notes are about parts that were put back.
     injection.warnings.retain(|finding| finding.severity != Severity::Note);
-    injection.added = Added::default();
+    (injection.added, injection.restored) = (Vec::new(), Vec::new());
     injection.reason = Reason::Conflict;
     injection.only_if_required = false;
     injection.unmet.push(finding);

@@ -4,7 +4,7 @@
 use memgate_model::family::Family;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::Kind;
-use memgate_platforms::message::{fit_names, fits};
+use memgate_platforms::message::{filled, fits};
 use memgate_platforms::spellings::{Spelling, at_other_levels, declared, spelling};
 use memgate_primitives::fix::Fix;
 use memgate_primitives::members::Members;
@@ -133,7 +133,7 @@ pub(super) fn message(field: &Pointer, ending: &str, besides: &str) -> String {
     if let Some(message) = [besides, ""].into_iter().map(message).find(|message| fits(message)) {
         return message;
     }
-    fit_names([shown], |[field]| format!("{field}: unknown field{ending}"))
+    filled("{name}: unknown field{bare}", [shown, ending])
 }
 
 /// The fields of an object that has few.

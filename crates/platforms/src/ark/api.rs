@@ -21,7 +21,7 @@ pub(crate) const ADDRESS_SOURCES: [&str; 4] =
 
 /// The sources of a header's value, in the order in which the platform looks. The first one also overrides
 /// a literal.
-pub(crate) const HEADER_SOURCES: [&str; 3] = ["queryParameterRef", "secretKeyRef", "configMapKeyRef"];
+pub(crate) const SOURCES_OF_HEADERS: [&str; 3] = ["queryParameterRef", "secretKeyRef", "configMapKeyRef"];
 
 /// Headers whose value is a credential.
 const CREDENTIAL_HEADERS: [&str; 5] =

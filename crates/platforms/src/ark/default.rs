@@ -6,12 +6,11 @@
 
 use serde_json::Value as Json;
 
-use crate::prelude::*;
-use memgate_model::edit::{Edit, NAMESPACE_DEFAULT, Op, Origin, Value};
+use super::prelude::*;
+use memgate_model::edit::{NAMESPACE_DEFAULT, Value};
 use memgate_model::family::PolicyField;
 use memgate_model::policy_field::FieldForm;
 
-use super::api::{ARK_CONFIG, DEFAULT, MEMORY, QUERY, resolved_address, status};
 use super::service::{ServiceRef, fix_port};
 use super::value::ValueOrSource;
 

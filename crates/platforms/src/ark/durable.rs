@@ -4,17 +4,12 @@
 //! The way is from the address to a Service, from its selector to workloads, to the container of the platform's broker,
 //! and to two of its variables. The first step that is not known ends it.
 
+use super::prelude::*;
 use crate::endpoint_view::is_external;
-use crate::prelude::*;
-use crate::url::Endpoint;
 use crate::workloads::BROKER_VARIABLES;
-use memgate_model::kind::{CONFIG_MAP, SERVICE};
-use memgate_model::memory_view::{MemoryView, Remark, Why, qualified};
+use memgate_model::memory_view::{Remark, qualified};
 use memgate_model::object::DEFAULT_NAMESPACE;
-use memgate_model::object::index::Index;
-use memgate_primitives::members::ByKey;
 
-use super::api::WORKLOADS;
 use super::service::{ServiceRef, clean_path};
 use super::value::{EffectiveValue, ValueSource};
 

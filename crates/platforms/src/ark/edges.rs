@@ -2,18 +2,11 @@
 
 use std::ptr;
 
-use crate::prelude::*;
+use super::prelude::*;
 use memgate_model::edge::{Edge, Form, Home, Key, Named, Site, Wanted, known_if, memory_used};
-use memgate_model::kind::SERVICE;
-use memgate_model::object::index::Index;
 
 use crate::references::{CONFIG_MAPS, SECRETS};
 
-use super::api::{ARK_CONFIG, DEFAULT, MEMORIES, MEMORY, QUERY};
-use super::codes::{
-    CONFIG_MEMORY_MISSING, MEMORY_CONFIGMAP_KEY_MISSING, MEMORY_CONFIGMAP_MISSING, MEMORY_PORT_UNKNOWN,
-    MEMORY_SECRET_KEY_MISSING, MEMORY_SECRET_MISSING, MEMORY_SERVICE_MISSING, QUERY_MEMORY_MISSING,
-};
 use super::service::{port_by_name, ports};
 use super::value::{EffectiveValue, ValueOrSource};
 

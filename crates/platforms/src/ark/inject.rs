@@ -6,28 +6,17 @@
 mod containers;
 mod find;
 
-use std::sync::Arc;
-
+use super::prelude::*;
 use crate::inject::env::{ExistingEnv, Variable, escape_references};
 use crate::inject::own::{self, MemoryVariableNames, OwnVariables};
 use crate::inject::{
     Conflict, NOT_INJECTED, WantedByContainer, WantedByPod, annotation_pointer, controller_of, field_origin,
     merge, not_looked_up, references,
 };
-use crate::prelude::*;
 use crate::references::{exists_elsewhere, going};
-use memgate_model::edit::{EnvSource, Origin};
-use memgate_model::event::InvolvedObject;
-use memgate_model::kind::SERVICE;
-use memgate_primitives::members::Members;
 
 use self::containers::Containers;
 use self::find::{HeaderVariable, MemoryName, OptIn, PodMemory, recognise};
-use super::api::{MEMORY, MEMORY_ANNOTATION, TIMEOUT_ANNOTATION};
-use super::codes::{
-    LOOKUP_FAILED, POD_BROKER, POD_ENV_EXISTS, POD_HEADER_SKIPPED, POD_MEMORY_CROSS_NAMESPACE,
-    POD_MEMORY_MISSING, POD_MEMORY_UNRESOLVED, POD_REF_INVALID, POD_TIMEOUT_INVALID,
-};
 
 pub(super) use self::find::HEADER_PREFIX;
 
@@ -160,12 +149,8 @@ fn find<'s>(
     state: &mut StateReader<'s>,
 ) -> Option<PodMemory<'s>> {
     let Some((home, name)) = MemoryName::read(wanted).map(|name| name.within(namespace)) else {
-        let message = fit_names([wanted], |[wanted]| {
-            let wanted = quoted(wanted);
-            format!(
-                "{MEMORY_ANNOTATION} must be \"name\" or \"namespace/name\", not {wanted}; nothing injected"
-            )
-        });
+        let text = "{bare} must be \"name\" or \"namespace/name\", not {}; nothing injected";
+        let message = filled(text, [MEMORY_ANNOTATION, wanted]);
         add_unmet(injection, Reason::ReferenceInvalid, &POD_REF_INVALID, message);
         return None;
     };

@@ -2,7 +2,6 @@
 
 use crate::prelude::*;
 use crate::url;
-use memgate_model::kind::SERVICE;
 
 use super::value::ValueSource;
 

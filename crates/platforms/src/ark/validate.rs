@@ -12,21 +12,13 @@ mod header;
 mod query;
 mod reference;
 
-use std::borrow::Cow;
-
+use super::prelude::*;
 use crate::message::{MAX_NAMES, first_of};
-use crate::prelude::*;
 use crate::references;
 use memgate_model::object::is_deleting;
 use memgate_schema::violation::{Rule, SchemaViolation};
 
 use super::FAMILY;
-use super::api::{ARK_CONFIG, DEFAULT, MEMORY, QUERY};
-use super::codes::{
-    CONFIG_DEFAULT_MEMORY_NAME, CONFIG_DEFAULT_MEMORY_NAMESPACE, CONFIG_NAME, CONFIG_QUERY_TTL,
-    CONFIG_QUERY_TTL_SHORT, MEMORY_ADDRESS_PLAIN_HTTP, MEMORY_DEFAULT_RENAMED, MEMORY_DELETE_REFERENCED,
-    QUERY_MEMORY_CHANGED,
-};
 use super::default::{DefaultMemory, default_memory};
 use super::edges::EDGES;
 

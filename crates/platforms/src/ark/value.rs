@@ -5,11 +5,9 @@
 //! literal counts as absent.
 //! Messages of a Query are kept as long as the Query itself: by its own duration, or else that of the ArkConfig.
 
-use crate::prelude::*;
-use memgate_model::memory_view::{MemoryView, Remark, Why};
+use super::prelude::*;
+use memgate_model::memory_view::Remark;
 use memgate_primitives::duration;
-
-use super::api::{ADDRESS_SOURCES, ARK_CONFIG, DEFAULT, HEADER_SOURCES};
 
 /// An address, or the value of a header.
 #[derive(Debug)]
@@ -52,7 +50,7 @@ impl<'t> ValueOrSource<'t> {
 
     /// The value of a header.
     pub(crate) fn read_header(value: &'t Tree) -> Self {
-        let value = Self::read(value, &HEADER_SOURCES);
+        let value = Self::read(value, &SOURCES_OF_HEADERS);
         let source_overrides_literal =
             value.sources.first().is_some_and(|source| source.field == "queryParameterRef");
         ValueOrSource { source_overrides_literal, ..value }

@@ -2,19 +2,14 @@
 
 mod endpoint;
 
+use super::prelude::*;
 use crate::endpoint_view;
 use crate::inject::annotation_pointer;
 use crate::inject::own::{OwnReading, OwnVariables, distinct};
 use crate::inject::own_memory::has_credential;
-use crate::prelude::*;
 use crate::url::inline_credential;
-use memgate_model::memory_view::{
-    EndpointSource, EndpointView, InlineView, MemoryView, ReferenceView, Role, SecretView, SourceView, Why,
-};
-use memgate_model::view_table::ViewTable;
 
 use super::FAMILY;
-use super::api::{ARK_CONFIG, DEFAULT, MEMORY, MEMORY_ANNOTATION, QUERY, is_credential_header};
 use super::durable;
 use super::inject::{self, is_user, memory_of, own_variables, written_address};
 use super::value;

@@ -3,15 +3,11 @@
 //! In a cluster the apiserver writes them from the CRD's schema before it calls a webhook. For files, these
 //! edits replace it. An explicit 0 means "no expiry" and is kept.
 
-use memgate_model::edit::{Edit, Origin, Value};
-use memgate_model::family::{PolicyField, Subject};
+use super::prelude::*;
+use memgate_model::edit::Value;
+use memgate_model::family::PolicyField;
 use memgate_model::policy_field::FieldForm;
-use memgate_model::state_reader::StateReader;
 
-use super::api::{
-    ARKONIS, COLLECTION, COLLECTION_DEFAULT, Dialect, EMBEDDING, EMBEDDING_PROVIDER, Field, Memory, OF_MODEL,
-    REDIS, REDIS_TTL, VECTOR_STORE,
-};
 use super::validate::{Role, breaks_schema, role};
 
 /// The fields that policies may fill.

@@ -1,15 +1,9 @@
 //! What the objects of this family refer to.
 
+use super::prelude::*;
 use memgate_model::edge::{Edge, Key, Site, memory_used};
-use memgate_model::kind::Kind;
-use memgate_model::object::index::Index;
-use memgate_model::tree::Tree;
-use memgate_primitives::name::is_dns_subdomain;
 
 use crate::references::SECRETS;
-
-use super::api::{AGENTOPS, ARKONIS, ARKONIS_OLD, Backend, KUBESWARM, MEMORIES, Memory};
-use super::codes::{MEMORY_NOT_FOUND, SECRET_KEY_MISSING, SECRET_MISSING, SETTINGS_NOT_FOUND};
 
 const WITHOUT_SETTINGS: &str = "the agent runs without it";
 const MEMORY_REF: &str = "/spec/memoryRef/name";

@@ -4,21 +4,15 @@
 
 pub(super) mod want;
 
+use super::prelude::*;
 use crate::inject::own::{self, OwnVariables};
 use crate::inject::{
     Conflict, Unmet, container_named, controller_of, label_pointer, lookup_failed, merge, no_memory,
     origin_place, references, unmet, unmet_by,
 };
-use crate::prelude::*;
 use crate::references::{exists_elsewhere, going};
-use memgate_model::event::InvolvedObject;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::api::{AGENT_CONTAINER, ARKONIS, DIALECTS, Dialect, KUBESWARM, memory_name, memory_ref_pointer};
-use super::codes::{
-    AGENT_WITHOUT_MEMORY, LOOKUP_FAILED, POD_AGENT_NOT_FOUND, POD_ENV_CONFLICT, POD_MEMORY_INVALID,
-    POD_MEMORY_NOT_FOUND, POD_NO_AGENT_CONTAINER,
-};
 use super::validate::first_denial;
 
 /// What to add to the pod; `None` if it is not an agent pod of this family.

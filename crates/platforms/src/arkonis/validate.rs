@@ -9,23 +9,14 @@ mod advice;
 mod agent;
 mod memory;
 
+use super::prelude::*;
 use crate::message::{MAX_NAMES, first_of, one_of};
-use crate::prelude::*;
 use crate::references;
 use memgate_model::finding::Relation;
 use memgate_model::object::Defect;
 use memgate_schema::violation::{Rule, SchemaViolation, type_message};
 
 use super::FAMILY;
-use super::api::{
-    BACKEND, Backend, COLLECTION, COLLECTION_DEFAULT, DIALECTS, Dialect, EMBEDDING_MODEL, EMBEDDING_PROVIDER,
-    ENDPOINT, Field, KUBESWARM, MAX_ENTRIES, MISNAMED_GROUP, Memory, OF_MODEL, PROVIDER, REDIS_SECRET,
-    REDIS_TTL, VECTOR_SECRET, VECTOR_TTL,
-};
-use super::codes::{
-    API_VERSION_NOT_SERVED, IN_USE_CHANGED, IN_USE_DELETED, REDIS_REQUIRED, SECTION_UNUSED,
-    SWARM_OLDER_VALUE, VECTOR_STORE_REQUIRED,
-};
 
 /// All findings about the subject, in any order.
 pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {

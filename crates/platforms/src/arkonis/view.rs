@@ -1,22 +1,12 @@
 //! The views of the family's objects, for rules of policies.
 
+use super::prelude::*;
 use crate::endpoint_view;
 use crate::inject::own::{OwnReading, OwnVariable};
 use crate::inject::own_memory::{OwnRow, OwnRules, Reads, has_credential, view_of_pod};
-use crate::prelude::*;
 use crate::url::inline_credential;
-use memgate_model::memory_view::{
-    EndpointSource, EndpointView, MemoryView, ReferenceView, Role, SecretView, SourceView, ViewValue, Why,
-};
-use memgate_model::view_table::ViewTable;
 
 use super::FAMILY;
-use super::api::{
-    AGENTOPS, ARKONIS, ARKONIS_OLD, BACKEND, Backend, COLLECTION, COLLECTION_DEFAULT, Dialect, EMBEDDING,
-    EMBEDDING_MODEL, EMBEDDING_SECRET, ENDPOINT, Field, KUBESWARM, MAX_ENTRIES, Memory, PGVECTOR, PROVIDER,
-    REDIS, REDIS_SECRET, REDIS_TTL, VECTOR_SECRET, VECTOR_STORE, VECTOR_TTL, memory_name, memory_ref_pointer,
-    settings_names, settings_pointer,
-};
 use super::edges::{REDIS_KEY, VECTOR_KEY};
 use super::inject::is_agent_pod;
 use super::inject::{is_successor, memory_of, own_variables, want};

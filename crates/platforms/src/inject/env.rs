@@ -1,12 +1,10 @@
 //! Environment variables: compares the wanted variables with those of a container.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
+use crate::prelude::*;
 use std::rc::Rc;
 
-use memgate_model::edit::{Edit, EnvSource, EnvVar, KeyRef, Op, Origin, Value};
-use memgate_model::pod::{self, Container};
-use memgate_primitives::pointer::Pointer;
+use memgate_model::edit::{EnvVar, Value};
+use memgate_model::pod;
 
 /// A variable that a container should have.
 #[derive(Clone)]

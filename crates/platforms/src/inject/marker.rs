@@ -3,35 +3,20 @@
 //! If another webhook changes the pod after memgate, the apiserver calls memgate again. The annotation then
 //! still lists the additions of the first call.
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::prelude::*;
 use std::slice;
 
-use serde::Serialize;
 use serde_json::Value as Json;
 
-use memgate_model::edit::{Edit, Entry, Op, Origin, Value};
-use memgate_model::family::Family;
-use memgate_model::pod::Pod;
-use memgate_primitives::members::Members;
-use memgate_primitives::pointer::Pointer;
+use memgate_model::edit::{Entry, Value};
 
 use super::INJECTED_ANNOTATION;
-use memgate_model::injection::Added;
+use memgate_model::injection::Item;
 
 /// The maximum total size of an object's annotations. A longer annotation is not read, since an apiserver
 /// refuses it.
 /// Source: kubernetes/kubernetes, apimachinery/pkg/api/validation, TotalAnnotationSizeLimitB.
 const MAX_ANNOTATION_BYTES: usize = 256 << 10;
-
-/// The additions of one family to a pod.
-#[derive(Serialize)]
-struct Marker<'a> {
-    version: Cow<'a, str>,
-    family: &'static str,
-    #[serde(flatten)]
-    added: Added,
-}
 
 /// The annotation that a pod brings, if it can be read.
 pub fn earlier(pod: &Pod<'_>) -> Option<Json> {
@@ -45,14 +30,14 @@ pub(crate) fn read(pod: &Pod<'_>, key: &str) -> Option<Json> {
 }
 
 /// What the annotation of a pod says that a family added.
-pub(crate) fn added(pod: &Pod<'_>, family: &Family) -> Added {
-    let earlier = earlier(pod).unwrap_or_default();
-    earlier_of(&earlier, family, &|_, _| true).unwrap_or_default()
+pub(crate) fn added(pod: &Pod<'_>, family: &Family) -> Vec<Item> {
+    earlier(pod).map(|annotation| added_by(&annotation, family)).unwrap_or_default()
 }
 
 /// The containers that the annotation of a pod names for the variables of a family.
 pub(crate) fn containers(pod: &Pod<'_>, family: &Family) -> Members<String> {
-    added(pod, family).env.into_iter().map(|(container, _)| container).collect()
+    let container = |item| if let Item::Env(container, _) = item { Some(container) } else { None };
+    added(pod, family).into_iter().filter_map(container).collect()
 }
 
 /// Whether an annotation names nothing, so that no reader can be misled by it.
@@ -66,24 +51,27 @@ fn is_empty(annotation: &Json) -> bool {
 /// list of them when several families added something.
 pub fn edit(
     pod: &Pod<'_>,
-    families: Vec<(&'static Family, Option<Added>)>,
-    kept: &dyn Fn(&Family, Part<'_>) -> bool,
+    families: Vec<(&'static Family, Vec<Item>)>,
+    kept: &dyn Fn(&Family, &Item) -> bool,
 ) -> Option<Edit> {
     let earlier = pod.annotation(INJECTED_ANNOTATION);
-    let adds = families.iter().any(|(_, added)| added.is_some());
+    let adds = families.iter().any(|(_, added)| !added.is_empty());
     let earlier_markers = if earlier.is_some() { self::earlier(pod) } else { None };
     if !adds && earlier.is_none_or(|_| earlier_markers.as_ref().is_some_and(is_empty)) {
         return None;
     }
     let earlier_markers = earlier_markers.unwrap_or_default();
-    let markers = families.into_iter().filter_map(|(family, added)| {
-        let added = match (earlier_of(&earlier_markers, family, kept), added) {
-            (Some(earlier), Some(added)) => merged(earlier, added),
-            (earlier, added) => earlier.or(added)?,
-        };
-        Some(current(family, added))
+    let markers = families.into_iter().filter_map(|(family, later)| {
+        let mut items = added_by(&earlier_markers, family);
+        items.retain(|item| kept(family, item));
+        if !adds_any(&items) {
+            items.clear();
+        }
+        let mut known: BTreeSet<Item> = items.iter().cloned().collect();
+        items.extend(later.into_iter().filter(|item| known.insert(item.clone())));
+        (!items.is_empty()).then(|| written(family, items))
     });
-    let markers: Vec<Marker<'_>> = markers.collect();
+    let markers: Vec<Json> = markers.collect();
     let text = match markers.as_slice() {
         [one] => serde_json::to_string(one),
         many => serde_json::to_string(many),
@@ -105,27 +93,42 @@ pub fn edit(
     Some(Edit { op, pointer, value, origins })
 }
 
-/// A part of what a marker says that memgate added.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part<'m> {
-    /// A memory resource.
-    Memory(&'m str),
-    /// A variable, by the name of its container.
-    Env(&'m str, &'m str),
-    /// An init container.
-    InitContainer(&'m str),
-    /// A volume.
-    Volume(&'m str),
-    /// A mount, by the name of its container.
-    Mount(&'m str, &'m str),
-    /// A Secret with which images are pulled.
-    ImagePullSecret(&'m str),
-    /// The group of the pod's volumes.
-    FsGroup(i64),
+/// Whether anything is added, and not only a memory named.
+pub fn adds_any(items: &[Item]) -> bool {
+    items.iter().any(|item| !matches!(item, Item::Memory(_)))
 }
 
-fn current(family: &Family, added: Added) -> Marker<'static> {
-    Marker { version: env!("CARGO_PKG_VERSION").into(), family: family.name, added }
+/// The place of an item in an object of the annotation: its field, and in it the container.
+fn place(item: Item) -> (&'static str, Option<String>, Json) {
+    match item {
+        Item::Memory(name) => ("memory", None, name.into()),
+        Item::Env(container, name) => ("env", Some(container), name.into()),
+        Item::InitContainer(name) => ("initContainers", None, name.into()),
+        Item::Volume(name) => ("volumes", None, name.into()),
+        Item::Mount(container, path) => ("mounts", Some(container), path.into()),
+        Item::ImagePullSecret(name) => ("imagePullSecrets", None, name.into()),
+        Item::FsGroup(group) => ("fsGroup", None, group.into()),
+    }
+}
+
+/// The object of the annotation with the additions of a family. One memory is a text, several are a list.
+fn written(family: &Family, mut items: Vec<Item>) -> Json {
+    const FIELDS: [&str; 6] = ["memory", "env", "initContainers", "volumes", "mounts", "imagePullSecrets"];
+    let rank = |field: &str| FIELDS.iter().position(|known| *known == field).unwrap_or(FIELDS.len());
+    items.sort_by_key(|item| rank(place(item.clone()).0));
+    let mut marker = json!({"version": env!("CARGO_PKG_VERSION"), "family": family.name, "memory": []});
+    for (field, container, value) in items.into_iter().map(place) {
+        let of_field = &mut marker[field];
+        let list = if let Some(container) = container { &mut of_field[container] } else { of_field };
+        match list {
+            Json::Array(values) => values.push(value),
+            _ => *list = if field == "fsGroup" { value } else { json!([value]) },
+        }
+    }
+    if let Some([one]) = marker["memory"].as_array().map(Vec::as_slice) {
+        marker["memory"] = one.clone();
+    }
+    marker
 }
 
 /// The objects of a marker annotation, one or a list of them.
@@ -136,35 +139,30 @@ pub fn objects(annotation: &Json) -> &[Json] {
     }
 }
 
-/// What an annotation says that a family added, as far as it is `kept`.
-fn earlier_of(annotation: &Json, family: &Family, kept: &dyn Fn(&Family, Part<'_>) -> bool) -> Option<Added> {
+/// What an annotation says that a family added.
+pub fn added_by(annotation: &Json, family: &Family) -> Vec<Item> {
     let is_of = |marker: &&Json| marker.get("family").and_then(Json::as_str) == Some(family.name);
-    let marker = objects(annotation).iter().find(is_of)?;
-    let mut added = Added {
-        memory: texts(marker.get("memory")),
-        env: lists(marker.get("env")),
-        init_containers: texts(marker.get("initContainers")),
-        volumes: texts(marker.get("volumes")),
-        restored: Vec::new(),
-        mounts: lists(marker.get("mounts")),
-        image_pull_secrets: texts(marker.get("imagePullSecrets")),
-        fs_group: marker.get("fsGroup").and_then(Json::as_i64),
-    };
-    added.memory.retain(|name| kept(family, Part::Memory(name)));
-    added.init_containers.retain(|name| kept(family, Part::InitContainer(name)));
-    added.volumes.retain(|name| kept(family, Part::Volume(name)));
-    retain(&mut added.env, |container, name| kept(family, Part::Env(container, name)));
-    retain(&mut added.mounts, |container, path| kept(family, Part::Mount(container, path)));
-    added.image_pull_secrets.retain(|name| kept(family, Part::ImagePullSecret(name)));
-    added.fs_group = added.fs_group.filter(|group| kept(family, Part::FsGroup(*group)));
-    (!added.is_empty()).then_some(added)
+    objects(annotation).iter().find(is_of).map(items).unwrap_or_default()
 }
 
-fn retain(lists: &mut Lists, kept: impl Fn(&str, &str) -> bool) {
-    for (container, list) in lists.iter_mut() {
-        list.retain(|item| kept(container, item));
-    }
-    lists.retain(|(_, list)| !list.is_empty());
+/// What an object of the annotation says that was added, in its order.
+pub fn items(marker: &Json) -> Vec<Item> {
+    let list = |field: &str| texts(marker.get(field));
+    let by_container = |field: &str, item: fn(String, String) -> Item| {
+        let lists = marker.get(field).and_then(Json::as_object).into_iter().flatten();
+        let of_container = |(container, list): (&String, &Json)| {
+            texts(Some(list)).into_iter().map(|text| item(container.clone(), text)).collect::<Vec<_>>()
+        };
+        lists.flat_map(of_container).collect::<Vec<_>>()
+    };
+    let mut items: Vec<Item> = list("memory").into_iter().map(Item::Memory).collect();
+    items.extend(by_container("env", Item::Env));
+    items.extend(list("initContainers").into_iter().map(Item::InitContainer));
+    items.extend(list("volumes").into_iter().map(Item::Volume));
+    items.extend(by_container("mounts", Item::Mount));
+    items.extend(list("imagePullSecrets").into_iter().map(Item::ImagePullSecret));
+    items.extend(marker.get("fsGroup").and_then(Json::as_i64).map(Item::FsGroup));
+    items
 }
 
 /// The strings of a list, or a single string.
@@ -174,59 +172,18 @@ fn texts(value: Option<&Json>) -> Vec<String> {
     one.chain(many).map(str::to_owned).collect()
 }
 
-type Lists = Vec<(String, Vec<Cow<'static, str>>)>;
-
-fn lists(value: Option<&Json>) -> Lists {
-    let entries = value.and_then(Json::as_object).into_iter().flatten();
-    let list = |list| texts(Some(list)).into_iter().map(Cow::from).collect();
-    entries.map(|(key, value)| (key.clone(), list(value))).collect()
-}
-
-/// Earlier additions together with later ones, without duplicates.
-fn merged(mut earlier: Added, later: Added) -> Added {
-    add_new(&mut earlier.memory, later.memory);
-    add_new(&mut earlier.init_containers, later.init_containers);
-    add_new(&mut earlier.volumes, later.volumes);
-    add_new(&mut earlier.image_pull_secrets, later.image_pull_secrets);
-    add_lists(&mut earlier.env, later.env);
-    add_lists(&mut earlier.mounts, later.mounts);
-    earlier.fs_group = later.fs_group.or(earlier.fs_group);
-    earlier
-}
-
-fn add_new<T: Clone + Ord>(all: &mut Vec<T>, later: Vec<T>) {
-    let mut known: BTreeSet<T> = all.iter().cloned().collect();
-    all.extend(later.into_iter().filter(|item| known.insert(item.clone())));
-}
-
-fn add_lists(all: &mut Lists, later: Lists) {
-    let mut known: BTreeMap<String, usize> = BTreeMap::new();
-    for (index, (key, _)) in all.iter().enumerate() {
-        known.entry(key.clone()).or_insert(index);
-    }
-    for (key, list) in later {
-        match known.get(&key).and_then(|index| all.get_mut(*index)) {
-            Some((_, known)) => add_new(known, list),
-            None => {
-                known.insert(key.clone(), all.len());
-                all.push((key, list));
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{ark, sympozium};
 
-    fn text(annotation: Option<&str>, added: Added) -> String {
+    fn text(annotation: Option<&str>, added: Vec<Item>) -> String {
         let annotations = annotation.map(|text| serde_json::json!({ INJECTED_ANNOTATION: text }));
         let pod = serde_json::json!({"metadata": {"annotations": annotations}}).to_string();
-        edited(&pod, vec![(&sympozium::FAMILY, Some(added))])
+        edited(&pod, vec![(&sympozium::FAMILY, added)])
     }
 
-    fn edited(pod: &str, families: Vec<(&'static Family, Option<Added>)>) -> String {
+    fn edited(pod: &str, families: Vec<(&'static Family, Vec<Item>)>) -> String {
         let parsed = Pod::parse(pod).expect("a pod");
         match edit(&parsed, families, &|_, _| true).map(|edit| edit.value) {
             Some(Value::Text(text) | Value::Entry(Entry(_, text))) => text,
@@ -235,13 +192,10 @@ mod tests {
         }
     }
 
-    fn added(memory: &str, variables: &[&'static str]) -> Added {
-        Added {
-            memory: vec![memory.to_owned()],
-            env: vec![("agent".to_owned(), variables.iter().copied().map(Cow::from).collect())],
-            volumes: vec!["v".to_owned()],
-            ..Added::default()
-        }
+    fn added(memory: &str, variables: &[&str]) -> Vec<Item> {
+        let variables = variables.iter().map(|name| Item::Env("agent".to_owned(), (*name).to_owned()));
+        let around = [Item::Memory(memory.to_owned()), Item::Volume("v".to_owned())];
+        around.into_iter().chain(variables).collect()
     }
 
     #[test]
@@ -272,19 +226,19 @@ mod tests {
             let pod = serde_json::json!({"metadata": {"annotations": annotations}}).to_string();
             edited(&pod, vec![(&ark::FAMILY, ark_adds), (&sympozium::FAMILY, sympozium_adds)])
         };
-        let both = of("", Some(added("Memory/a", &["A"])), Some(added("Agent/b", &["B"])));
+        let both = of("", added("Memory/a", &["A"]), added("Agent/b", &["B"]));
         let json = |text: &str| serde_json::from_str::<Json>(text).expect("JSON");
         let families: Vec<Json> =
             objects(&json(&both)).iter().map(|marker| marker["family"].clone()).collect();
         assert_eq!(families, ["ark", "sympozium"]);
         // A family that adds nothing the second time keeps its place.
         let later =
-            of(&both.replace(env!("CARGO_PKG_VERSION"), "0.0.1"), None, Some(added("Agent/b", &["C"])));
+            of(&both.replace(env!("CARGO_PKG_VERSION"), "0.0.1"), Vec::new(), added("Agent/b", &["C"]));
         assert_eq!(json(&later)[0]["version"], env!("CARGO_PKG_VERSION"));
         assert_eq!(json(&later)[0]["memory"], "Memory/a");
         assert_eq!(json(&later)[1]["env"], serde_json::json!({"agent": ["B", "C"]}));
-        let only_ark = of("", Some(added("Memory/a", &["A"])), None);
+        let only_ark = of("", added("Memory/a", &["A"]), Vec::new());
         assert_eq!(json(&only_ark)["family"], "ark");
-        assert_eq!(of(&only_ark, None, Some(added("Agent/b", &["B"]))), both);
+        assert_eq!(of(&only_ark, Vec::new(), added("Agent/b", &["B"])), both);
     }
 }

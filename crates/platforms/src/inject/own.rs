@@ -5,11 +5,10 @@
 //! each possibility, so that a pod cannot hide one behind another.
 
 use std::cell::LazyCell;
-use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 
 use crate::prelude::*;
-use memgate_model::memory_view::{EndpointSource, MemoryView, OwnVariableView, Role, Why};
+use memgate_model::memory_view::OwnVariableView;
 use memgate_model::pod::{self, read_list};
 
 use super::env::{self, ExistingEnv, Variable};

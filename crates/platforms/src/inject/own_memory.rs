@@ -2,12 +2,9 @@
 //!
 //! Where the platforms are alike, each variable is one row; a family does the rest in its `view.rs`.
 
-use memgate_model::memory_view::{EndpointSource, EndpointView, InlineView, MemoryView, ViewValue};
-use memgate_model::state_reader::StateReader;
-use memgate_primitives::pointer::Pointer;
-
 use super::own::{OwnReading, OwnVariable, OwnVariables, distinct};
 use crate::endpoint_view;
+use crate::prelude::*;
 use crate::url::inline_credential;
 
 /// What a variable that a container sets itself changes: its name, the path in the view, and how its value is read.

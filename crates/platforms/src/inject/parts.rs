@@ -1,16 +1,12 @@
 //! The lists of a pod besides variables: init containers, volumes and mounts. Reads the existing ones and
 //! inserts the wanted ones.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde_json::Value as Json;
-use serde_json::json;
-use serde_json::value::RawValue;
 
 use crate::prelude::*;
-use memgate_model::edit::{Edit, Op, Origin, Value};
+use memgate_model::edit::Value;
 use memgate_model::pod::{Mount, NamedView, SPEC, visit_elements};
-use memgate_model::view::{Reading, Text, View, view};
+use memgate_model::view::{Reading, View};
 
 view! {
     /// A volume.

@@ -15,10 +15,10 @@ pub(crate) mod present;
 pub(crate) mod sizes;
 mod users;
 
+use serde_json::Value as Json;
 use std::cell::OnceCell;
 
 use crate::prelude::*;
-use memgate_model::kind::NAMESPACE;
 
 pub(crate) use self::network::CutOff;
 
@@ -86,4 +86,14 @@ pub(crate) fn judge(pod: &Pod<'_>, wanted: &WantedByPod<'_>, work: &Budget<'_>) 
     }
     names::judge(pod, wanted, work, &mut verdict);
     verdict
+}
+
+/// A part of a pod that was left unread; null if it is absent or malformed.
+pub(crate) fn json(raw: Option<&RawValue>) -> Json {
+    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+}
+
+/// The elements of a list in such a part.
+pub(crate) fn elements(list: &Json) -> &[Json] {
+    list.as_array().map(Vec::as_slice).unwrap_or_default()
 }

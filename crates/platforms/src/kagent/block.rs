@@ -2,10 +2,7 @@
 //!
 //! The template and the harness of an Agent of 1.x are each inline, or named.
 
-use crate::message::{fit_message, fit_texts, truncate};
-use crate::prelude::*;
-
-use super::api::{AGENT, HARNESS, Line, MOVED_HARNESS, NEWER_AGENT, SANDBOX_AGENT};
+use super::prelude::*;
 
 /// How many days a memory is kept without `ttlDays`.
 pub(crate) const TTL_DAYS_DEFAULT: i64 = 15;
@@ -145,28 +142,4 @@ pub(crate) fn template(agent: &Tree) -> Option<Part<'_>> {
 fn part<'t>(agent: &'t Tree, inline: &[&str], path: Path) -> Option<Part<'t>> {
     let named = || agent.text_at(path).map(|name| Part::Named { name, path });
     agent.at(inline).map(Part::Inline).or_else(named)
-}
-
-/// The longest part of a name in a message.
-const MAX_NAME_CHARS: usize = 64;
-
-/// A name in quotes, cut at this many characters, and at 64 in any case.
-pub(crate) fn shown(name: &str, limit: usize) -> String {
-    quoted(&truncate(name, limit.min(MAX_NAME_CHARS)))
-}
-
-/// Builds a message with these names in quotes, as long as fits into a warning.
-pub(crate) fn with_names<const N: usize>(names: [&str; N], message: impl Fn([&str; N]) -> String) -> String {
-    fit_message(|limit| {
-        let names = names.map(|name| shown(name, limit));
-        message(names.each_ref().map(String::as_str))
-    })
-}
-
-/// The same with other texts, such as models.
-pub(crate) fn with_texts<const N: usize>(texts: [&str; N], message: impl Fn([&str; N]) -> String) -> String {
-    fit_texts(texts, |texts| {
-        let texts = texts.map(quoted_text);
-        message(texts.each_ref().map(String::as_str))
-    })
 }

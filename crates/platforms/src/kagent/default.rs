@@ -1,11 +1,11 @@
 //! The fields that policies may fill. memgate itself writes no defaults for the platform: a written `ttlDays` would
 //! freeze a number that is the server's.
 
+use super::prelude::*;
 use memgate_model::family::PolicyField;
 use memgate_model::kind::Kind;
 use memgate_model::policy_field::FieldForm;
 
-use super::api::{AGENT, HARNESS, SANDBOX_AGENT};
 use super::block::{Block, MAX_TTL_DAYS};
 
 /// The fields that policies may fill, of objects with memory.

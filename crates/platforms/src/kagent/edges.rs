@@ -1,20 +1,11 @@
 //! What the objects of this family refer to.
 
-use crate::prelude::*;
+use super::prelude::*;
 use memgate_model::edge::{Edge, Key, Named, Site, Wanted, memory_used};
-use memgate_model::object::index::Index;
 
 use crate::references::{CONFIG_MAPS, SECRETS};
 
-use super::api::{
-    AGENT, AGENTS, HARNESS, Line, MODEL_CONFIG, MODEL_CONFIGS, MOVED_HARNESS, NEWER_AGENT,
-    NEWER_MODEL_CONFIG, NEWER_VERSION, OLDER_GROUP,
-};
 use super::block::is_brought;
-use super::codes::{
-    CONFIG_MAP_MISSING, EMBEDDER_NOT_FOUND, HARNESS_NOT_FOUND, SECRET_KEY_MISSING, SECRET_MISSING,
-    SUMMARIZER_NOT_FOUND,
-};
 use super::embedder::Embedder;
 use super::validate::users::Users;
 

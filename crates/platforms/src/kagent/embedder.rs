@@ -2,12 +2,7 @@
 
 pub(crate) mod clash;
 
-use std::borrow::Cow;
-
-use super::api::Line;
-use super::block::{pointer, with_texts};
-use super::codes::{EMBEDDER_CHAT_MODEL, EMBEDDER_DIMENSIONS, EMBEDDER_INCOMPLETE, EMBEDDER_PROVIDER};
-use crate::prelude::*;
+use super::prelude::*;
 
 /// The provider of a ModelConfig without one.
 const PROVIDER_DEFAULT: &str = "OpenAI";
@@ -115,26 +110,13 @@ impl<'t> Embedder<'t> {
     }
 }
 
-/// Why a ModelConfig cannot embed.
-#[derive(Debug, Clone)]
-pub(crate) struct Flaw {
-    /// The rule.
-    pub(crate) code: &'static Code,
-    /// The field of the ModelConfig.
-    pub(crate) pointer: Pointer,
-    /// What is wrong.
-    pub(crate) message: String,
-}
-
-impl Flaw {
-    fn new(code: &'static Code, path: &[&str], message: impl Into<String>) -> Self {
-        Self { code, pointer: pointer(path), message: message.into() }
-    }
+fn flaw(code: &'static Code, path: &[&str], message: impl Into<String>) -> Finding {
+    Finding::warn(code, path, message)
 }
 
 impl Embedder<'_> {
-    /// The first reason why it cannot embed.
-    pub(crate) fn flaw(&self) -> Option<Flaw> {
+    /// The first reason why it cannot embed, as a finding about the ModelConfig.
+    pub(crate) fn flaw(&self) -> Option<Finding> {
         self.wrong_provider()
             .or_else(|| self.incomplete())
             .or_else(|| self.chat_model())
@@ -143,7 +125,7 @@ impl Embedder<'_> {
 
     /// A provider without embeddings.
     /// Source: kagent 0.10, `go/adk/pkg/embedding/embedding.go`; kagent 1.0, `go/core/internal/translator`.
-    fn wrong_provider(&self) -> Option<Flaw> {
+    fn wrong_provider(&self) -> Option<Finding> {
         let provider = self.provider();
         let message = match (self.line, provider) {
             (_, "Anthropic") | (Line::Older, "AnthropicVertexAI" | "SAPAICore") => {
@@ -162,19 +144,19 @@ impl Embedder<'_> {
             (Line::Newer, "Foundry") => return self.anthropic_foundry(),
             _ => return None,
         };
-        Some(Flaw::new(&EMBEDDER_PROVIDER, &["spec", "provider"], message))
+        Some(flaw(&EMBEDDER_PROVIDER, &["spec", "provider"], message))
     }
 
-    fn anthropic_foundry(&self) -> Option<Flaw> {
+    fn anthropic_foundry(&self) -> Option<Finding> {
         const PATH: [&str; 3] = ["spec", "foundry", "apiFormat"];
         let message = "Foundry models with apiFormat \"Anthropic\" have no embeddings";
         let is_anthropic = self.object.text_at(&PATH) == Some("Anthropic");
-        is_anthropic.then(|| Flaw::new(&EMBEDDER_PROVIDER, &PATH, message))
+        is_anthropic.then(|| flaw(&EMBEDDER_PROVIDER, &PATH, message))
     }
 
     /// A field that is missing. The definition does not require it, since chats do not need it, or since it only
     /// checks each section by itself.
-    fn incomplete(&self) -> Option<Flaw> {
+    fn incomplete(&self) -> Option<Finding> {
         let provider = self.provider();
         let section = match provider {
             "AzureOpenAI" => Some("azureOpenAI"),
@@ -183,7 +165,7 @@ impl Embedder<'_> {
             "Foundry" => Some("foundry"),
             _ => None,
         };
-        let missing = |path: &[&str], message: String| Some(Flaw::new(&EMBEDDER_INCOMPLETE, path, message));
+        let missing = |path: &[&str], message: String| Some(flaw(&EMBEDDER_INCOMPLETE, path, message));
         if let Some(section) = section.filter(|section| self.object.at(&["spec", section]).is_none()) {
             let message =
                 format!("spec.{section} is required for provider \"{provider}\"; kagent refuses the agent");
@@ -203,15 +185,14 @@ impl Embedder<'_> {
         missing(&["spec", "model"], "spec.model is empty; the agent cannot start".into())
     }
 
-    fn chat_model(&self) -> Option<Flaw> {
+    fn chat_model(&self) -> Option<Finding> {
         let model = self.model().filter(|model| is_chat_model(self.provider(), model))?;
-        let message = with_texts([model], |[model]| {
-            format!("{model} is a chat model; name an embedding model, such as text-embedding-3-small")
-        });
-        Some(Flaw::new(&EMBEDDER_CHAT_MODEL, self.model_path(), message))
+        let text = "{text} is a chat model; name an embedding model, such as text-embedding-3-small";
+        let message = filled(text, [model]);
+        Some(flaw(&EMBEDDER_CHAT_MODEL, self.model_path(), message))
     }
 
-    fn wrong_dimensions(&self) -> Option<Flaw> {
+    fn wrong_dimensions(&self) -> Option<Finding> {
         let model = self.model()?;
         let without_dimensions = "takes no dimensions parameter; use text-embedding-3-small";
         let has_base_url = self.filled(&["spec", "openAI", "baseUrl"]).is_some();
@@ -227,8 +208,7 @@ impl Embedder<'_> {
             }
             _ => None,
         }?;
-        let message = with_texts([model], |[model]| format!("{model} {problem}"));
-        Some(Flaw::new(&EMBEDDER_DIMENSIONS, self.model_path(), message))
+        Some(flaw(&EMBEDDER_DIMENSIONS, self.model_path(), filled("{text} {bare}", [model, problem])))
     }
 }
 

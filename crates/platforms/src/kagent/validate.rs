@@ -7,20 +7,11 @@
 mod sections;
 pub(crate) mod users;
 
-use std::borrow::Cow;
-
-use crate::prelude::*;
-use crate::url::Endpoint;
-use memgate_model::kind::{CHART_RELEASES, CONFIG_MAP, SETTING_AT};
-use memgate_model::object::index::Index;
+use super::prelude::*;
+use memgate_model::kind::{CHART_RELEASES, SETTING_AT};
 
 use self::users::Users;
-use super::api::{AGENT, Line, MEMORY, NEWER_GROUP, NEWER_KINDS, OLDER_GROUP, is_moved, moved};
 use super::block::{Block, pointer};
-use super::codes::{
-    AGENT_MEMORY_UNREAD, EMBEDDER_SETTING_IGNORED, ENDPOINT_CREDENTIALS, GROUP_MOVED, LINE_REMOVED,
-    MEMORY_KIND_UNREAD, VECTORS_OFF,
-};
 use super::embedder::Embedder;
 
 /// All findings about the subject, in any order.
@@ -154,8 +145,7 @@ fn embedder_findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<
         return Vec::new();
     }
     let embedder = Embedder::new(Line::of(subject.kind), subject.object);
-    let flaw = embedder.flaw().map(|flaw| Finding::warn(flaw.code, flaw.pointer, flaw.message));
-    let mut findings: Vec<Finding> = flaw.into_iter().collect();
+    let mut findings: Vec<Finding> = embedder.flaw().into_iter().collect();
     findings.extend(ignored_settings(&embedder, subject.object));
     findings.extend(credentials(subject.object));
     let mut findings: Vec<Finding> = findings.into_iter().filter_map(|it| users.show_first(it)).collect();

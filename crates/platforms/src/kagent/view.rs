@@ -3,18 +3,13 @@
 //! kagent's own database keeps memories. Most other values are those of the embedder, to which the text of each memory
 //! is sent. It is another object, so their place is the field that names it.
 
+use super::prelude::*;
 use crate::endpoint_view;
-use crate::prelude::*;
 use crate::url::inline_credential;
-use memgate_model::memory_view::{
-    EndpointSource, EndpointView, InlineView, MemoryView, ReferenceView, Role, SecretView, SourceView,
-    ViewValue, Why, qualified,
-};
-use memgate_model::view_table::ViewTable;
+use memgate_model::memory_view::qualified;
 use memgate_primitives::credential::is_credential_name;
 
 use super::FAMILY;
-use super::api::{AGENT, AGENT_TEMPLATE, HARNESS, Line, MEMORY, NEWER_AGENT, SANDBOX_AGENT, is_moved};
 use super::block::{self, Block, Part, Places, TTL_DAYS_DEFAULT, pointer};
 use super::embedder::{Destination, Embedder};
 

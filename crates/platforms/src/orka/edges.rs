@@ -1,5 +1,6 @@
 //! What the objects of this family refer to.
 
+use super::prelude::*;
 use memgate_model::edge::{Edge, Home, Key, Site, memory_used};
 use memgate_model::kind::Kind;
 use memgate_model::object::index::Index;
@@ -7,8 +8,6 @@ use memgate_model::tree::Tree;
 
 use crate::references::{CONFIG_MAPS, SECRETS};
 
-use super::api::{AGENT, MEMORY_BACKEND, STATE_AGENT, TASK, TASK_TYPE_AI};
-use super::codes::{AGENT_MISSING, ENV_SOURCE_MISSING, SECRET_MISSING};
 use super::setting::Setting;
 
 const NOT_STARTED: &str = "the pod of this Task does not start without it";

@@ -5,21 +5,15 @@
 
 pub(super) mod find;
 
-use std::sync::Arc;
-
+use super::prelude::*;
 use crate::inject::env::{self, ExistingEnv, Variable};
 use crate::inject::own::{MemoryVariableNames, OwnVariables};
 use crate::inject::{
     Conflict, WantedByContainer, WantedByPod, controller_of, field_origin, merge, origin_place,
 };
-use crate::prelude::*;
-use memgate_model::event::InvolvedObject;
-use memgate_model::kind::NAMESPACE;
 use memgate_model::pod::{self};
 
 use self::find::{ResolvedSetting, SettingSources, Worker, title};
-use super::api::{LABEL_PREFIX, STATE_AGENT, STATE_TASK};
-use super::codes::{POD_ENV_CONFLICT, POD_NO_TOKEN};
 use super::setting::{Setting, SettingValue};
 
 /// What to add to the pod; `None` if it is not an AI worker.

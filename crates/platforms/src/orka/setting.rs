@@ -4,16 +4,7 @@
 
 use std::fmt;
 
-use crate::prelude::*;
-use memgate_model::kind::NAMESPACE;
-
-use super::api::{
-    ENABLED_ANNOTATION, LIMIT_ANNOTATION, MAX_CHARS_ANNOTATION, MEMORY_TOOLS, TOOLS_ANNOTATION, annotation,
-};
-use super::codes::{
-    ANNOTATION_ENABLED, ANNOTATION_LIMIT, ANNOTATION_MAX_CHARS, ANNOTATION_TOOLS, ENV_ENABLED, ENV_LIMIT,
-    ENV_MAX_CHARS, ENV_TOOLS,
-};
+use super::prelude::*;
 
 /// The size of the heading above the memories. A section of this size or less has no room for a memory.
 pub(crate) const SECTION_HEADER_BYTES: i64 = 165;

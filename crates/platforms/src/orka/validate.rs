@@ -12,16 +12,8 @@ mod task;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use super::prelude::*;
 use crate::endpoint_view::ambiguous_host;
-use crate::prelude::*;
-use crate::url::Endpoint;
-use memgate_model::kind::NAMESPACE;
-
-use super::api::{AGENT, MEMORY_BACKEND, TASK, TASK_TYPE_AI};
-use super::codes::{
-    BACKEND_ENDPOINT, BACKEND_ENDPOINT_PRIVATE, BACKEND_NAME, BACKEND_PROTOCOL_IMMUTABLE,
-    BACKEND_STORE_IMMUTABLE,
-};
 
 /// All findings about the subject. Findings on one value have a fixed order.
 pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {

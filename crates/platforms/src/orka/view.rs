@@ -7,19 +7,11 @@
 //! has the tools that the Agent or the Task lists; an Agent with coordination adds all of them. A runtime has its
 //! allowed tools.
 
+use super::prelude::*;
 use crate::endpoint_view;
 use crate::inject::annotation_pointer;
-use crate::prelude::*;
-use memgate_model::kind::NAMESPACE;
-use memgate_model::memory_view::{
-    EndpointSource, InlineView, MemoryView, OperationView, ReferenceView, Role, SecretView,
-};
-use memgate_model::view_table::ViewTable;
+use memgate_model::memory_view::OperationView;
 
-use super::api::{
-    AGENT, ANNOTATION_PREFIX, MEMORY_BACKEND, MEMORY_TOOLS, STATE_AGENT, STATE_TASK, TASK, TASK_TYPE_AI,
-    TOOLS_ANNOTATION, agent_ref, scheduled_parent,
-};
 use super::inject::find::Worker;
 use super::inject::own_variables;
 use super::setting::{self, AgentTool, Setting, SettingValue, TaskVariable, are_off, switch};

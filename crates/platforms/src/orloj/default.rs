@@ -4,10 +4,9 @@
 //! an Agent grants its operations. Written defaults would be reported as drift by tools that compare a cluster with
 //! manifests.
 
+use super::prelude::*;
 use memgate_model::family::PolicyField;
 use memgate_model::policy_field::FieldForm;
-
-use super::api::{MEMORY, Memory, Provider};
 
 /// The fields that policies may fill. An in-memory Memory does not use a Secret.
 pub(crate) static POLICY_FIELDS: [PolicyField; 2] = [

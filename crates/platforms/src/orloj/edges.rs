@@ -1,13 +1,9 @@
 //! What the objects of this family refer to.
 
-use crate::prelude::*;
+use super::prelude::*;
 use memgate_model::edge::{Edge, Form, Home, Key, Named, Site, Wanted, memory_used};
-use memgate_model::kind::SECRET;
-use memgate_model::object::index::Index;
 
-use super::api::{AGENT, MEMORY, MODEL_ENDPOINT, Memory, OWN_SECRET, Provider};
 use super::claim;
-use super::codes::{AGENT_MEMORY_MISSING, EMBEDDING_MISSING, SECRET_KEY_MISSING, SECRET_MISSING};
 use super::namespace::{self, NamespacedName, SecretReference};
 use super::validate::memories;
 

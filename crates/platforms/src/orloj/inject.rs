@@ -8,24 +8,15 @@
 mod find;
 pub(super) mod want;
 
-use std::borrow::Cow;
-
+use super::prelude::*;
 use crate::inject::own::{self, OwnVariables};
 use crate::inject::{Conflict, Unmet, container_named, controller_of, env, merge, origin_place, unmet};
-use crate::prelude::*;
 use crate::references::going;
-use memgate_model::event::InvolvedObject;
 use memgate_model::pod::{SPEC, read_list};
-use memgate_model::view::Text;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use self::find::{Finder, GrantedMemory};
-use super::api::{
-    AGENT, AGENT_CONTAINER, AGENT_JOB, AGENT_LABEL, COMPONENT_LABEL, MEMORY, MODEL_ENDPOINT, NAMESPACE_LABEL,
-};
 use super::claim::DEFAULT;
-use super::codes::{POD_CONTAINER_MISSING, POD_ENV_KEPT};
 
 /// What to add to the pod; `None` if it is not an agent pod of this family.
 pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {

@@ -11,14 +11,11 @@
 //! may not have access to them. So a pod gets a reference to a Secret only from an object of its own namespace,
 //! unless the settings share the Secret.
 
-use crate::prelude::*;
-use memgate_model::object::index::Index;
+use super::prelude::*;
 use memgate_model::platform_settings::Orloj;
 use memgate_primitives::glob::Glob;
 
-use super::api::SECRET_KEY;
 use super::claim::{effective, is_ignored, or_default};
-use super::codes::POD_SECRET_FOREIGN;
 
 /// The Orloj namespace of an object of the state.
 pub(super) fn object_namespace(object: &Object) -> &str {
@@ -191,15 +188,9 @@ pub(super) fn not_shared(
     settings: &Orloj,
 ) -> Finding {
     let [kind, namespace, name] = resource;
-    let message = fit_names(
-        [secret.namespace, secret.name, namespace, name],
-        |[secret_in, secret, namespace, name]| {
-            let (secret, object) =
-                (quoted(&format!("{secret_in}/{secret}")), quoted(&format!("{namespace}/{name}")));
-            format!("Secret {secret} is not shared with {kind} {object}; add it to orloj.sharedSecrets")
-        },
-    );
-    let finding = Finding::warn(&POD_SECRET_FOREIGN, at, message);
+    let text = "Secret {/} is not shared with {bare} {/}; add it to orloj.sharedSecrets";
+    let finding =
+        warning(&POD_SECRET_FOREIGN, at, text, [secret.namespace, secret.name, kind, namespace, name]);
     if is_in_job_namespace(secret, settings) {
         return finding
             .help("orloj.sharedSecrets is a setting of memgate, in .memgate.yaml or the file of --settings");

@@ -9,22 +9,16 @@ mod advice;
 mod agent;
 mod memory;
 
-use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 
+use super::prelude::*;
 use crate::message::{MAX_NAMES, first_of};
-use crate::prelude::*;
 use crate::references;
 use memgate_model::object::is_deleting;
 use memgate_model::platform_settings::Orloj;
 
 use super::FAMILY;
-use super::api::{AGENT, MEMORY, MODEL_ENDPOINT, ModelEndpoint, text};
 use super::claim;
-use super::codes::{
-    MEMORY_IN_USE, MODELENDPOINT_IN_USE, MODELENDPOINT_MODEL_REQUIRED, NAME_RESERVED, PROVIDER_UNKNOWN,
-    TARGET_NAMESPACE,
-};
 use super::message::{fit_message, truncate};
 use super::namespace::{self, NamespacedName};
 
@@ -86,14 +80,10 @@ fn target_namespace(subject: &Subject<'_>, settings: &Orloj) -> Option<Finding> 
     // Orloj reads the object even if memgate ignores it.
     let ignored = claim::is_ignored(subject.object, subject.namespace, settings);
     let note = if ignored { "; memgate ignores it" } else { "" };
-    let message = fit_names([target], |[target]| {
-        format!("{} writes into Orloj namespace {}{note}", claim::TARGET_NAMESPACE, quoted(target))
-    });
-    if ignored {
-        let help = "only namespaces of orloj.sourceNamespaces may use the annotation";
-        return Some(Finding::warn(&TARGET_NAMESPACE, pointer, message).help(help));
-    }
-    Some(Finding::warn(&TARGET_NAMESPACE, pointer, message))
+    let values = [claim::TARGET_NAMESPACE, target, note];
+    let finding = warning(&TARGET_NAMESPACE, pointer, "{bare} writes into Orloj namespace {}{bare}", values);
+    let help = "only namespaces of orloj.sourceNamespaces may use the annotation";
+    Some(if ignored { finding.help(help) } else { finding })
 }
 
 /// A fingerprint value: the same for two lists that are equal, and short even for a long one.

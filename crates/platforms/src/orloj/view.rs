@@ -1,21 +1,13 @@
 //! The views of the family's objects, for rules of policies.
 
+use super::prelude::*;
 use crate::endpoint_view;
 use crate::inject::own::OwnReading;
 use crate::inject::own_memory::{OwnRow, OwnRules, Reads, has_credential, view_of_pod};
-use crate::prelude::*;
 use crate::url::inline_credential;
-use memgate_model::memory_view::{
-    EndpointSource, EndpointView, InlineView, MemoryView, OperationView, ReferenceView, Role, SecretView,
-    SourceView, ViewValue, Why, qualified,
-};
-use memgate_model::view_table::ViewTable;
+use memgate_model::memory_view::{OperationView, qualified};
 
 use super::FAMILY;
-use super::api::{
-    AGENT, MEMORY, MODEL_ENDPOINT, Memory, ModelEndpoint, OPENAI_URL, OPERATIONS, Provider, VALIDATED_AGENT,
-    claimed_memory, operation,
-};
 use super::claim::{self, TARGET_NAMESPACE};
 use super::endpoint::contains_password;
 use super::inject::{memory_of, own_variables, want};

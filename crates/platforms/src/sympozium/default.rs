@@ -4,14 +4,10 @@
 //! The skills of the Agent, which the controller applies too, are none: with two packs whose sidecars have one volume,
 //! Sympozium's own webhook refuses a run that has them.
 
+use super::prelude::*;
 use crate::inject::resource_name;
-use crate::prelude::*;
-use memgate_model::edit::{Edit, Entry, Op, Origin, Value};
-use memgate_model::request::Operation;
-use memgate_primitives::pointer::Path;
+use memgate_model::edit::{Entry, Value};
 
-use super::api::agent::{agent_ref, is_celln};
-use super::api::{AGENT_RUN, ENSEMBLE_LABEL, label};
 use super::lookup;
 
 /// The label with the Ensemble of the run's Agent, for a new run without it.

@@ -1,17 +1,8 @@
 //! What the objects of this family refer to.
 
+use super::prelude::*;
 use memgate_model::edge::{Edge, Form, Home, Named, Wanted, known_if, look_up_some, memory_used};
-use memgate_model::kind::Kind;
-use memgate_model::object::Lookup;
-use memgate_model::object::index::Index;
-use memgate_model::state_reader::StateReader;
 
-use super::api::agent::{agent_ref, ensemble_label};
-use super::api::{
-    AGENT, AGENT_OLD, AGENT_RUN, ENSEMBLE_LABEL, HARNESS_SESSION, MEMORY_SKILL, PACK_LABEL, SKILL_PACK,
-    SYSTEM_NAMESPACE, WORKSPACE_SESSION,
-};
-use super::codes::{AGENT_MISSING, ENSEMBLE_MISSING, SKILLPACK_MISSING};
 use super::lookup::{self, AGENTS, ENSEMBLES};
 
 static OF_AGENTS: [&Kind; 3] = [&AGENT_RUN, &WORKSPACE_SESSION, &HARNESS_SESSION];

@@ -11,8 +11,7 @@
 pub(super) mod find;
 mod want;
 
-use std::borrow::Cow;
-
+use super::prelude::*;
 use crate::inject::own::{self, OwnVariables};
 use crate::inject::parts::{ExistingMounts, ExistingParts};
 use crate::inject::viable::Surroundings;
@@ -20,26 +19,12 @@ use crate::inject::{
     Conflict, Unmet, container_named, controller_of, field_origin, label_pointer, merge, no_memory,
     origin_place, resource_name, unmet,
 };
-use crate::prelude::*;
 use crate::references::going;
-use memgate_model::edit::Origin;
-use memgate_model::event::InvolvedObject;
-use memgate_model::injection::Injection;
-use memgate_model::memory_view::{MemoryView, Why};
-use memgate_model::pod::{Container, Mount, Pod, read_list};
-use memgate_model::reason::Reason;
-use memgate_model::view::Text;
-use memgate_primitives::pointer::Path;
-use serde_json::{Value, json};
+use memgate_model::pod::{Mount, read_list};
+use serde_json::Value;
 
 use self::find::{PodMemories, find};
 use self::want::{PACK_SIDECAR, PodContext, is_loopback};
-use super::api::{
-    AGENT, AGENT_CONTAINER, AGENT_OLD, AGENT_RUN_COMPONENT, COMPONENT_LABEL, ENSEMBLE, INSTANCE_LABEL,
-    MEMORY_SERVER, RUN_LABEL, SKILL_PACK, STATE_AGENT_RUN,
-};
-use super::codes::{AGENT_WITHOUT_MEMORY, POD_ENV_CONFLICT, POD_NO_AGENT_CONTAINER};
-use super::report::{filled, warning};
 use super::variables::PRIVATE_URL;
 
 /// What to add to the pod; `None` if it is not an agent pod of this family.

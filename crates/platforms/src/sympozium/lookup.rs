@@ -1,12 +1,8 @@
 //! Finds the objects that belong to an agent, under their current or old kinds. Also decides where its private memory
 //! runs if the pod does not set that: by the mode of an annotation, else of the settings, else by the SkillPack.
 
-use crate::prelude::*;
+use super::prelude::*;
 use memgate_model::platform_settings::MemoryMode;
-
-use super::api::agent::{ensemble_name, sidecar_image};
-use super::api::ensemble::{AgentConfig, find_config, is_excluded};
-use super::api::{AGENT, AGENT_OLD, ENSEMBLE, ENSEMBLE_OLD, MEMORY_SKILL, SKILL_PACK, SYSTEM_NAMESPACE};
 
 /// The kinds of an Agent, the current one first.
 pub(super) static AGENTS: [&Kind; 2] = [&AGENT, &AGENT_OLD];

@@ -1,19 +1,9 @@
-//! Makes findings: templates of texts, filled with the names and values of users.
-//!
-//! In a template, `{}` is a name in quotes, `{name}` one without, `{text}` a value in quotes, `{value}` one without,
-//! `{key}` a key in quotes, `{bare}` a text as it is and `{field}` the field. Names and values are cut until the message
-//! fits.
+//! Makes the findings of rules about elements of lists, of templates of [`crate::message`].
 
-use std::borrow::Cow;
-
-use crate::message::{MAX_NAME_CHARS, fit_message, fits, truncate, truncate_text};
-use crate::prelude::*;
-use crate::sympozium::api::ensemble::Ensemble;
-use memgate_model::finding::{Code, Details, Severity, excerpt};
+use super::prelude::*;
+use crate::message::{MAX_NAME_CHARS, fill, fit_message, fits};
+use memgate_model::finding::Details;
 use memgate_primitives::duration;
-use memgate_primitives::fix::Fix;
-use memgate_primitives::pointer::Path;
-use memgate_primitives::suggest::{did_you_mean, nearest};
 
 /// What a finding says.
 #[derive(Clone, Copy)]
@@ -40,8 +30,12 @@ impl Text {
     }
 
     fn fill<T: AsRef<str>>(self, severity: Severity, at: &Pointer, values: &[T]) -> String {
-        let fill = |limit| fill(self.message, &at.field(), self.names_field, values, limit);
-        if severity == Severity::Deny { fill(MAX_NAME_CHARS) } else { fitting(fill) }
+        let field = at.field();
+        let start = if self.names_field { format!("{field}: ") } else { String::new() };
+        let fill = |limit| [start.as_str(), &fill(self.message, &field, values, limit)].concat();
+        // A text that is too long without its names is upstream's own.
+        let cut = Some(fit_message(fill)).filter(|cut| severity != Severity::Deny && fits(cut));
+        cut.unwrap_or_else(|| fill(MAX_NAME_CHARS))
     }
 }
 
@@ -64,49 +58,6 @@ impl From<(&'static str, &'static str)> for Text {
     fn from((message, help): (&'static str, &'static str)) -> Self {
         Self::from(message).help(help)
     }
-}
-
-/// A template, filled.
-pub(super) fn filled<const N: usize>(template: &str, values: [&str; N]) -> String {
-    fitting(|limit| fill(template, "", false, &values, limit))
-}
-
-/// The message with the longest names with which it fits; whole if it fits with none.
-fn fitting(message: impl Fn(usize) -> String) -> String {
-    let cut = fit_message(&message);
-    if fits(&cut) { cut } else { message(MAX_NAME_CHARS) }
-}
-
-fn fill<T: AsRef<str>>(template: &str, field: &str, names_field: bool, values: &[T], limit: usize) -> String {
-    let mut message = if names_field { format!("{field}: ") } else { String::new() };
-    let mut values = values.iter().map(AsRef::as_ref);
-    let mut parts = template.split('{');
-    message += parts.next().unwrap_or_default();
-    for part in parts {
-        let (form, rest) = part.split_once('}').unwrap_or_default();
-        let mut value = || values.next().unwrap_or_default();
-        message += &match form {
-            "" => quoted(&truncate(value(), limit)),
-            "name" => truncate(value(), limit),
-            "value" => truncate_text(value(), limit),
-            "text" => quoted_text(&truncate_text(value(), limit)),
-            "key" => quoted_key(value()),
-            "field" => field.to_owned(),
-            _ => value().to_owned(),
-        };
-        message += rest;
-    }
-    message
-}
-
-/// A warning about one thing that an object has only once, whose message does not start with the field.
-pub(super) fn warning<const N: usize>(
-    code: &'static Code,
-    at: impl Into<Pointer>,
-    template: &str,
-    values: [&str; N],
-) -> Finding {
-    Finding::warn(code, at, filled(template, values))
 }
 
 /// Collects the findings of rules about elements of lists, within a budget.
@@ -246,9 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn fills_templates() {
-        let message = filled("{} {name} {text} {key} {bare}", ["a", "b", "c d", "E_F", "-1"]);
-        assert_eq!(message, "\"a\" b \"c d\" \"E_F\" -1");
+    fn begins_with_the_field() {
         assert_eq!(
             Text::from("is {}").fill(Severity::Warn, &Pointer::new("/spec/a"), &["b"]),
             "spec.a: is \"b\""

@@ -11,19 +11,13 @@ mod names;
 mod pods;
 mod run;
 
-use std::borrow::Cow;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 
+use super::prelude::*;
 use crate::message::{MAX_NAME_CHARS, MAX_NAMES, first_of, fit_message, fits, truncate};
-use crate::prelude::*;
-use memgate_model::finding::Severity;
-use memgate_model::request::Operation;
 use memgate_primitives::pointer::Path::{Index, Key, Known};
 use memgate_primitives::pointer::unescape;
 
-use super::api::agent::has_memory;
-use super::api::{AGENT, AGENT_OLD, MEMORY_SKILL, SKILL_PACK, SYSTEM_NAMESPACE, is_true};
-use super::codes::{MEMORY_PACK_DELETE, MEMORY_PACK_SERVER, TOOL_NAME_BUILTIN};
 use super::report::{Report, whole};
 
 pub(crate) use self::pods::skill_pack_missing;

@@ -1,14 +1,12 @@
 //! The variables of an agent, with the fields that they come from.
 
+use super::prelude::*;
 use std::collections::BTreeSet;
 
 use crate::inject::env::Variable;
 use crate::inject::{field_origin, resource_name};
 use crate::workloads::WRITER_TOKEN;
 use memgate_model::object::Object;
-
-use super::api::ensemble::{Ensemble, SharedMemory, effective_visibility, peers};
-use super::api::{ACCESSES, BUDGET_ACTIONS, shared_url, texts};
 
 /// The name of the agent. The runner sends it with every request.
 pub(crate) const INSTANCE: &str = "INSTANCE_NAME";

@@ -7,26 +7,12 @@
 mod memory;
 mod session;
 
-use std::borrow::Cow;
-
+use super::prelude::*;
 use crate::endpoint_view;
 use crate::inject::container_named;
 use crate::inject::own::{OwnReading, OwnVariable, OwnVariables, distinct};
 use crate::inject::own_memory::has_credential;
-use memgate_model::family::Subject;
-use memgate_model::kind::Kind;
-use memgate_model::memory_view::{EndpointSource, MemoryView, Role};
-use memgate_model::object::Object;
-use memgate_model::pod::Pod;
-use memgate_model::request::Operation;
-use memgate_model::state_reader::StateReader;
-use memgate_model::view_table::ViewTable;
 
-use super::api::agent::has_memory;
-use super::api::{
-    AGENT, AGENT_CONTAINER, AGENT_OLD, AGENT_RUN, ENSEMBLE, ENSEMBLE_OLD, HARNESS_SESSION, MEMORY_SKILL,
-    SKILL_PACK, WORKSPACE_SESSION,
-};
 use super::inject::find::find;
 use super::inject::instance;
 use super::inject::own_variables;

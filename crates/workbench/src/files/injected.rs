@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::files::inputs::Inputs;
 use crate::files::objects::UndecidedObject;
 use crate::report::{at_line_start, plain};
-use memgate_core::decide::added::{Item, marked_by};
+use memgate_model::injection::Item;
 use memgate_platforms::inject::{INJECTED_ANNOTATION, marker};
 use memgate_primitives::credential::masked;
 
@@ -49,15 +49,19 @@ fn shown(text: &str) -> String {
 /// The additions of one family, in the order of the annotation.
 fn described(annotation: &Value) -> String {
     let known = |key| shown(annotation.get(key).and_then(Value::as_str).unwrap_or("unknown"));
+    let items = marker::items(annotation);
+    let memory = |item: &Item| if let Item::Memory(name) = item { Some(name.clone()) } else { None };
+    let memories: Vec<String> = items.iter().filter_map(memory).collect();
     let mut text = format!(
         "memory of {}, added by memgate {} (platform {})\n",
-        memories(annotation),
+        if memories.is_empty() { "unknown".to_owned() } else { shown(&memories.join(", ")) },
         known("version"),
         known("family")
     );
     let mut last_container = None;
-    for item in marked_by(annotation) {
+    for item in items {
         let line = match item {
+            Item::Memory(_) => continue,
             Item::Env(container, name) => {
                 if last_container.as_ref() != Some(&container) {
                     let _infallible = writeln!(text, "  container {}:", shown(&container));
@@ -76,14 +80,4 @@ fn described(annotation: &Value) -> String {
         let _infallible = writeln!(text, "{line}");
     }
     text
-}
-
-/// The memory resources: one, or a list of them.
-fn memories(annotation: &Value) -> String {
-    let names: Vec<&str> = match annotation.get("memory") {
-        Some(Value::String(name)) => vec![name],
-        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
-        _ => Vec::new(),
-    };
-    if names.is_empty() { "unknown".to_owned() } else { shown(&names.join(", ")) }
 }

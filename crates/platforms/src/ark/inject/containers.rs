@@ -4,18 +4,15 @@
 use std::cell::OnceCell;
 
 use crate::ark::FAMILY;
-use crate::ark::api::CONTAINERS_ANNOTATION;
-use crate::ark::codes::POD_CONTAINER_UNKNOWN;
+use crate::ark::prelude::*;
 use crate::common::POD_CREDENTIAL_SHARED;
 use crate::inject::annotation_pointer;
 use crate::inject::env::{self, ExistingEnv};
 use crate::inject::marker;
 use crate::inject::neighbours::{is_other_sidecar, mesh_of_proxy};
 use crate::inject::own::init_containers;
-use crate::prelude::*;
 use memgate_model::view::ISTIO_STATUS;
 use memgate_primitives::budget::{Limit, MAX_ENTRIES};
-use memgate_primitives::members::Members;
 use serde_json::Value as Json;
 
 use super::find;

@@ -5,20 +5,12 @@
 //!
 //! Also recognises pods that opt in, and reads their annotations. Blanks around values are ignored.
 
-use std::borrow::Cow;
-
-use crate::ark::api::{DEFAULT, MEMORY_ANNOTATION, is_credential_header, one_spelling, resolved_address};
+use crate::ark::prelude::*;
 use crate::ark::service::ServiceRef;
 use crate::ark::value::{EffectiveValue, ValueOrSource, ValueSource};
 use crate::inject::env::escape_references;
 use crate::inject::references;
-use crate::prelude::*;
-use crate::url::Endpoint;
-use memgate_model::edit::{EnvSource, KeyRef};
-use memgate_model::kind::SERVICE;
-use memgate_model::object::Reference;
 use memgate_primitives::budget::MAX_ENTRIES;
-use memgate_primitives::members::{ByKey, Members};
 
 /// The Memory of a pod.
 #[derive(Debug)]

@@ -1,18 +1,10 @@
 //! Validates the address of a Memory, and the Service and the port that it refers to.
 
-use crate::ark::codes::{
-    MEMORY_ADDRESS_BLANK, MEMORY_ADDRESS_CREDENTIALS, MEMORY_ADDRESS_EXCLUSIVE, MEMORY_ADDRESS_LOCAL,
-    MEMORY_ADDRESS_PLAIN_HTTP, MEMORY_ADDRESS_QUERY_PARAMETER, MEMORY_ADDRESS_REQUIRED,
-    MEMORY_ADDRESS_SOURCE, MEMORY_ADDRESS_SOURCES, MEMORY_ADDRESS_SUFFIX, MEMORY_ADDRESS_URL,
-    MEMORY_PORT_AMBIGUOUS, MEMORY_PORT_INTEGER, MEMORY_PORT_RANGE, MEMORY_PORT_TYPE, MEMORY_PORT_UNKNOWN,
-    MEMORY_SERVICE_CROSS_NAMESPACE, MEMORY_SERVICE_NO_PORTS,
-};
+use crate::ark::prelude::*;
 use crate::ark::service::{Port, ServiceRef, fix_port, port_by_name, ports};
 use crate::ark::value::{EffectiveValue, ValueOrSource, ValueSource};
 use crate::endpoint_view::ambiguous_host;
-use crate::prelude::*;
-use crate::url::{AddressRange, Endpoint, ip};
-use memgate_model::kind::SERVICE;
+use crate::url::{AddressRange, ip};
 use memgate_primitives::plain_text::{shown_key, shown_name};
 
 use super::reference::{self, ReferenceLocation};

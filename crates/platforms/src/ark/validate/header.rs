@@ -1,14 +1,7 @@
 //! Validates the headers of a Memory. Findings never show the value of a header.
 
-use crate::ark::api::{is_credential_header, is_header_name, one_spelling};
-use crate::ark::codes::{
-    HEADER_DUPLICATE, HEADER_IGNORED, HEADER_INLINE_SECRET, HEADER_NAME, HEADER_SOURCE, HEADER_SOURCES,
-    HEADER_VALUE_CHARS, HEADER_VALUE_EXCLUSIVE, HEADER_VALUE_REQUIRED,
-};
+use crate::ark::prelude::*;
 use crate::ark::value::{EffectiveValue, ValueOrSource};
-use crate::prelude::*;
-use memgate_primitives::fix::Fix;
-use memgate_primitives::members::ByKey;
 use memgate_primitives::plain_text::shown_key;
 
 use super::reference::{self, ReferenceLocation};

@@ -1,17 +1,10 @@
 //! Validates a Query's reference to memory and its durations. The platform checks the rest of a Query.
 //! Durations, those of the ArkConfig too, are read as Go reads them.
 
-use crate::ark::api::{MEMORY, resolved_address, status};
-use crate::ark::codes::{
-    QUERY_CONVERSATION_WITHOUT_MEMORY, QUERY_MEMORY_CHANGED, QUERY_MEMORY_CROSS_NAMESPACE, QUERY_MEMORY_NAME,
-    QUERY_MEMORY_NOT_READY, QUERY_TARGET_LIST, QUERY_TIMEOUT, QUERY_TTL, QUERY_TTL_SHORT,
-    QUERY_TYPE_MESSAGES,
-};
 use crate::ark::default::{DefaultMemory, default_memory};
+use crate::ark::prelude::*;
 use crate::ark::value::SECOND;
-use crate::prelude::*;
 use memgate_primitives::duration;
-use memgate_primitives::fix::Fix;
 
 const MEMORY_POINTER: &str = "/spec/memory";
 

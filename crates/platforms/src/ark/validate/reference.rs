@@ -1,10 +1,7 @@
 //! Validates references by name, such as to a Secret or ConfigMap, in an address or a header.
 
-use crate::ark::codes::{MEMORY_CONFIGMAP_VALUE, MEMORY_REF_KEY, MEMORY_REF_NAME};
+use crate::ark::prelude::*;
 use crate::ark::value::ValueSource;
-use crate::prelude::*;
-use crate::url::Endpoint;
-use memgate_model::kind::CONFIG_MAP;
 
 /// The place of a reference.
 #[derive(Debug, Clone, Copy)]

@@ -1,15 +1,11 @@
 //! The endpoint of a Memory's service, from the source that the platform uses.
 
 use crate::endpoint_view;
-use memgate_model::kind::SERVICE;
-use memgate_model::memory_view::{EndpointSource, EndpointView, MemoryView, ReferenceView, Why, qualified};
-use memgate_model::object::Lookup;
-use memgate_model::state_reader::StateReader;
-use memgate_primitives::pointer::Pointer;
+use crate::prelude::*;
+use memgate_model::memory_view::qualified;
 
 use crate::ark::service::{SERVICE_DOMAIN, ServiceRef};
 use crate::ark::value::{EffectiveValue, ValueSource};
-use memgate_model::kind::CONFIG_MAP;
 
 /// Adds the endpoint of an address at this place, and the Service that it refers to.
 pub(super) fn add(

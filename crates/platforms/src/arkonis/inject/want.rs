@@ -7,7 +7,6 @@ use crate::inject::env::{self, ExistingEnv, Position, Variable};
 use crate::inject::own::MemoryVariableNames;
 use crate::inject::{self, Unmet, WantedByContainer, WantedByPod};
 use crate::prelude::*;
-use memgate_model::edit::{EnvSource, KeyRef};
 
 use super::AgentMemory;
 

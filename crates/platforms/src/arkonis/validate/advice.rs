@@ -1,16 +1,7 @@
 //! Warnings about a memory resource that works, but probably not as intended.
 
-use crate::arkonis::api::{
-    Backend, COLLECTION, COLLECTION_DEFAULT, Dialect, ENDPOINT, Field, MAX_ENTRIES, Memory, PGVECTOR,
-    PROVIDER, REDIS_TTL, VECTOR_SECRET_REF, VECTOR_STORE, VECTOR_TTL,
-};
-use crate::arkonis::codes::{
-    COLLECTION_EMPTY, ENDPOINT_CREDENTIALS, ENDPOINT_NOT_URL, HOSTED_WITHOUT_SECRET, NUMBER_NEGATIVE,
-    SECTION_UNUSED,
-};
+use crate::arkonis::prelude::*;
 use crate::endpoint_view::ambiguous_host;
-use crate::prelude::*;
-use crate::url::Endpoint;
 
 use super::memory::because_of_backend;
 

@@ -1,14 +1,6 @@
 //! Validates an agent's reference to memory.
 
-use crate::arkonis::api::{
-    BACKEND, Backend, Dialect, Memory, SETTINGS_BACKEND, memory_backend, memory_name, memory_ref,
-    memory_ref_pointer, settings_names, settings_pointer, settings_references,
-};
-use crate::arkonis::codes::{
-    MEMORY_INVALID, MEMORY_REF_NAME, MEMORY_REF_UNUSABLE, SETTINGS_CONFLICT, SETTINGS_NOT_FOUND,
-    SETTINGS_WITHOUT_MEMORY,
-};
-use crate::prelude::*;
+use crate::arkonis::prelude::*;
 
 use super::first_denial;
 

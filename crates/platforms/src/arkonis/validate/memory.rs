@@ -1,19 +1,9 @@
 //! The rules that deny a memory resource, and those for settings that set a memory backend.
 
-use crate::arkonis::api::{
-    BACKEND, Backend, Dialect, EMBEDDING, ENDPOINT, Field, Memory, PROVIDER, REDIS, REDIS_SECRET,
-    SETTINGS_BACKEND, VECTOR_SECRET, VECTOR_SECRET_REF, VECTOR_STORE, settings_names, settings_pointer,
-};
-use crate::arkonis::codes::{
-    BACKEND_REQUIRED, BACKEND_UNKNOWN, DURABLE_BACKEND, EMBEDDING_MISSING, ENDPOINT_REQUIRED,
-    MEMORY_BACKEND_UNKNOWN, PROVIDER_REQUIRED, PROVIDER_UNKNOWN, REDIS_REQUIRED, REDIS_SECRET_REQUIRED,
-    SECRET_NAME_INVALID, SECTION_UNUSED, VECTOR_SECRET_NAME, VECTOR_STORE_REQUIRED,
-};
+use crate::arkonis::prelude::*;
 use crate::message::one_of;
-use crate::prelude::*;
-use memgate_primitives::fix::Fix;
 use memgate_primitives::plain_text::quoted_single;
-use memgate_primitives::suggest::{did_you_mean, nearest, only_nearest};
+use memgate_primitives::suggest::only_nearest;
 
 /// The rules of the CRD's schema, for every backend.
 pub(super) fn schema_rules(dialect: &Dialect, object: &Tree) -> Vec<Finding> {

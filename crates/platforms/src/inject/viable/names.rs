@@ -3,13 +3,9 @@
 //!
 //! Only literals are known. What comes from a Secret or a ConfigMap is not judged.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::prelude::*;
 use memgate_model::pod::{EnvVarView, read, visit_elements};
-use memgate_model::view::{Text, view};
 use memgate_primitives::plain_text::{shown_key, shown_name};
-use serde_json::value::RawValue;
 
 use super::{Surroundings, Verdict};
 use crate::common::{POD_DNS, POD_ENV_ORDER, POD_PROXY};

@@ -4,11 +4,10 @@
 //! a CNI plugin from the start. A proxy that is an ordinary container starts after all of them, so until then no
 //! connection succeeds. A native sidecar runs from its place in the list on.
 
-use memgate_model::pod::{Container, read, visit_elements};
-use memgate_model::view::{Text, view};
-use serde_json::value::RawValue;
+use crate::prelude::*;
+use serde_json::Value as Json;
 
-use super::Surroundings;
+use super::{Surroundings, elements, json};
 use crate::inject::neighbours::{MESHES, Mesh, mesh_of_proxy, mesh_of_redirector};
 
 /// The label of a namespace with `enabled`, or with the revision that adds a proxy to its pods.
@@ -19,20 +18,6 @@ const ISTIO_POD: &str = "sidecar.istio.io/inject";
 
 /// The label of a namespace or a pod without a proxy of its own, where the value is `ambient`.
 const ISTIO_MODE: &str = "istio.io/dataplane-mode";
-
-view! {
-    /// The security context of a container.
-    ContainerContext {
-        /// What it may do besides.
-        capabilities: Capabilities<'a> = "capabilities",
-    }
-
-    /// The capabilities of a container.
-    Capabilities {
-        /// Those that it gets, unread.
-        add: &'a RawValue = "add",
-    }
-}
 
 /// Where init containers are inserted: before the existing one of this index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -209,14 +194,12 @@ fn redirects(container: &Container<'_>) -> bool {
 
 /// Whether a container gets a capability with which it can redirect connections.
 fn may_change_network(container: &Container<'_>) -> bool {
-    let context: Option<ContainerContext<'_>> = read(container.security_context);
-    let added = context.and_then(|context| context.capabilities?.add);
-    let mut may_change = false;
-    let _malformed = visit_elements(added, |capability: Text<'_>| {
-        let upper = capability.to_ascii_uppercase();
-        may_change |= ["NET_ADMIN", "ALL"].contains(&upper.strip_prefix("CAP_").unwrap_or(&upper));
-    });
-    may_change
+    elements(&json(container.security_context)["capabilities"]["add"]).iter().filter_map(Json::as_str).any(
+        |it| {
+            let upper = it.to_ascii_uppercase();
+            ["NET_ADMIN", "ALL"].contains(&upper.strip_prefix("CAP_").unwrap_or(&upper))
+        },
+    )
 }
 
 /// Whether a list of ports, separated by commas, has this one; with or without ranges such as `8000-9000`.

@@ -1,12 +1,10 @@
 //! The nodes on which a pod may run: what memgate adds exists for Linux only, and its images not for every architecture.
 
 use crate::prelude::*;
-use memgate_model::pod::{NamedView, read};
 use memgate_model::schema::{Schema, schema};
-use memgate_model::view::{Text, Texts, view};
-use serde_json::value::RawValue;
+use serde_json::Value as Json;
 
-use super::Surroundings;
+use super::{Surroundings, elements, json};
 use crate::inject::env;
 use crate::inject::parts::init_containers_pointer;
 
@@ -18,50 +16,6 @@ const CLASS_SCHEMA: Schema = schema! { pruned {
     "metadata": pruned { "name": text, },
     "scheduling": pruned { "nodeSelector": texts, },
 } };
-
-view! {
-    /// What chooses nodes, beside labels.
-    Affinity {
-        /// By their labels.
-        nodes: NodeAffinity<'a> = "nodeAffinity",
-    }
-
-    /// The nodes of a pod.
-    NodeAffinity {
-        /// Those without which it does not run.
-        required: NodeTerms<'a> = "requiredDuringSchedulingIgnoredDuringExecution",
-    }
-
-    /// Alternatives, of which a node fits one.
-    NodeTerms {
-        /// All of them.
-        terms: Vec<NodeTerm<'a>> = "nodeSelectorTerms",
-    }
-
-    /// What a node must have.
-    NodeTerm {
-        /// All of its labels.
-        labels: Vec<LabelTest<'a>> = "matchExpressions",
-        /// All of its fields, unread.
-        fields: &'a RawValue = "matchFields",
-    }
-
-    /// What is asked of one label.
-    LabelTest {
-        /// Its key.
-        key: Text<'a> = "key",
-        /// The question.
-        operator: Text<'a> = "operator",
-        /// The values that it is about.
-        values: Vec<Text<'a>> = "values",
-    }
-
-    /// The security context of a pod or a container.
-    Options {
-        /// Its options for Windows.
-        windows: &'a RawValue = "windowsOptions",
-    }
-}
 
 /// The labels with the system of a node. Source: Kubernetes reference, well-known labels.
 const SYSTEM: [&str; 2] = ["kubernetes.io/os", "beta.kubernetes.io/os"];
@@ -82,8 +36,7 @@ impl Surroundings<'_> {
     /// The field that makes the pod one of Windows: the first that names a system decides.
     pub(crate) fn windows(&self) -> Option<Pointer> {
         let spec = self.pod.spec.as_ref()?;
-        let os = read::<NamedView<'_>>(spec.os).and_then(|os| os.name);
-        match os.as_deref() {
+        match json(spec.os)["name"].as_str() {
             Some("windows") => return Some(Pointer::new("/spec/os/name")),
             Some("linux") => return None,
             _ => {}
@@ -91,12 +44,12 @@ impl Surroundings<'_> {
         if let Some(context) = self.windows_options() {
             return Some(context.key("securityContext").key("windowsOptions"));
         }
-        let selector = selector(self.pod);
-        if let Some(found) = system(|key| selector.as_ref()?.get(key)) {
+        let selector = json(spec.node_selector);
+        if let Some(found) = system(|key| selector.get(key)?.as_str()) {
             return found.windows_by().map(node_selector);
         }
         let terms = terms(self.pod);
-        let admits = |system| terms.iter().any(|term| term.admits(&SYSTEM, system));
+        let admits = |system| terms.iter().any(|term| admits(term, &SYSTEM, system));
         if !terms.is_empty() && !admits("windows") {
             return None;
         }
@@ -110,7 +63,7 @@ impl Surroundings<'_> {
     /// The pod or the container with options for Windows.
     fn windows_options(&self) -> Option<Pointer> {
         fn has(context: Option<&RawValue>) -> bool {
-            read::<Options<'_>>(context).is_some_and(|options| options.windows.is_some())
+            !json(context)["windowsOptions"].is_null()
         }
         let of = |containers: &[Container<'_>]| containers.iter().position(|it| has(it.security_context));
         let inits = || of(self.parts.init_containers());
@@ -125,21 +78,20 @@ impl Surroundings<'_> {
     /// architecture.
     pub(crate) fn other_architecture(&self) -> Option<(Pointer, String)> {
         let [key] = ARCHITECTURE;
-        if let Some(value) = selector(self.pod).as_ref().and_then(|selector| selector.get(key)) {
+        if let Some(value) = json(self.pod.spec.as_ref()?.node_selector)[key].as_str() {
             return (is_label_value(value) && !BUILT.contains(&value))
                 .then(|| (node_selector(key), value.to_owned()));
         }
         let terms = terms(self.pod);
-        if terms.is_empty() || terms.iter().any(|term| BUILT.iter().any(|it| term.admits(&ARCHITECTURE, it)))
+        if terms.is_empty() || terms.iter().any(|term| BUILT.iter().any(|it| admits(term, &ARCHITECTURE, it)))
         {
             return None;
         }
-        let tests = terms.iter().flat_map(|term| term.labels.iter().flatten());
-        let asked = tests.filter(|test| test.is_of(&ARCHITECTURE) && test.operator.as_deref() == Some("In"));
-        let mut named = asked.flat_map(|test| test.values.iter().flatten());
+        let tests = terms.iter().flat_map(|term| tests(term, &ARCHITECTURE));
+        let asked = tests.filter(|test| test["operator"] == "In");
+        let mut named = asked.flat_map(|test| elements(&test["values"])).filter_map(Json::as_str);
         let named = named.find(|value| is_label_value(value));
-        let named = named.map_or_else(|| "these nodes".to_owned(), |value| value.to_string());
-        Some((Pointer::new(TERMS), named))
+        Some((Pointer::new(TERMS), named.unwrap_or("these nodes").to_owned()))
     }
 }
 
@@ -175,42 +127,32 @@ fn node_selector(key: &str) -> Pointer {
     Pointer::new("/spec/nodeSelector").key(key)
 }
 
-fn selector<'p>(pod: &Pod<'p>) -> Option<Texts<'p>> {
-    read(pod.spec.as_ref()?.node_selector)
-}
-
 /// The required alternatives, without those that no node fits.
-fn terms<'p>(pod: &Pod<'p>) -> Vec<NodeTerm<'p>> {
-    let affinity = pod.spec.as_ref().and_then(|spec| read::<Affinity<'_>>(spec.affinity));
-    let terms = affinity.and_then(|affinity| affinity.nodes?.required?.terms);
-    terms.unwrap_or_default().into_iter().filter(|term| !term.is_empty()).collect()
+fn terms(pod: &Pod<'_>) -> Vec<Json> {
+    let affinity = json(pod.spec.as_ref().and_then(|spec| spec.affinity));
+    let terms =
+        &affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
+    let asks = |list: &Json| !elements(list).is_empty();
+    let terms = elements(terms).iter();
+    terms.filter(|term| asks(&term["matchExpressions"]) || asks(&term["matchFields"])).cloned().collect()
 }
 
-impl NodeTerm<'_> {
-    fn is_empty(&self) -> bool {
-        self.labels.as_ref().is_none_or(Vec::is_empty)
-            && self.fields.is_none_or(|fields| fields.get() == "[]")
-    }
-
-    /// Whether a node fits on which the labels of these keys have this value.
-    fn admits(&self, keys: &[&str], value: &str) -> bool {
-        self.labels.iter().flatten().filter(|test| test.is_of(keys)).all(|test| test.admits(value))
-    }
+/// What an alternative asks of the labels of these keys.
+fn tests<'t>(term: &'t Json, keys: &[&str]) -> impl Iterator<Item = &'t Json> {
+    let tests = elements(&term["matchExpressions"]).iter();
+    tests.filter(|test| test["key"].as_str().is_some_and(|key| keys.contains(&key)))
 }
 
-impl LabelTest<'_> {
-    fn is_of(&self, keys: &[&str]) -> bool {
-        self.key.as_deref().is_some_and(|key| keys.contains(&key))
-    }
-
-    /// Whether a label with this value passes. Source: Kubernetes reference, NodeSelectorRequirement.
-    fn admits(&self, value: &str) -> bool {
-        let is_listed = || self.values.iter().flatten().any(|listed| **listed == *value);
-        match self.operator.as_deref() {
+/// Whether a node fits an alternative on which the labels of these keys have this value. Source: Kubernetes reference,
+/// NodeSelectorRequirement.
+fn admits(term: &Json, keys: &[&str], value: &str) -> bool {
+    tests(term, keys).all(|test| {
+        let is_listed = || elements(&test["values"]).iter().any(|listed| listed == value);
+        match test["operator"].as_str() {
             Some("In") => is_listed(),
             Some("NotIn") => !is_listed(),
             Some("DoesNotExist" | "Gt" | "Lt") => false,
             _ => true,
         }
-    }
+    })
 }

@@ -1,49 +1,12 @@
 //! The containers that listen on the port of a memory server in the pod.
 
-use memgate_model::finding::Finding;
-use memgate_model::pod::{self, Container, visit_elements};
-use memgate_model::view::{Text, view};
-use memgate_primitives::pointer::Pointer;
-use serde_json::value::RawValue;
+use crate::prelude::*;
+use serde_json::Value as Json;
 
-use super::Surroundings;
+use super::{Surroundings, elements, json};
 use crate::common::POD_PORT_CLASH;
 use crate::inject::env;
 use crate::inject::parts::init_containers_pointer;
-
-view! {
-    /// A port of a container.
-    PortView {
-        /// Its number, unread.
-        number: &'a RawValue = "containerPort",
-        /// TCP if it is absent or empty.
-        protocol: Text<'a> = "protocol",
-    }
-
-    /// A probe, or the handler of a hook.
-    HandlerView {
-        /// A request over HTTP.
-        http: TargetView<'a> = "httpGet",
-        /// A connection.
-        tcp: TargetView<'a> = "tcpSocket",
-        /// A health check over gRPC.
-        grpc: TargetView<'a> = "grpc",
-    }
-
-    /// What a handler calls.
-    TargetView {
-        /// A number, or the name of a declared port, unread.
-        port: &'a RawValue = "port",
-    }
-
-    /// The hooks of a container.
-    LifecycleView {
-        /// Called when it starts.
-        post_start: HandlerView<'a> = "postStart",
-        /// Called before it stops.
-        pre_stop: HandlerView<'a> = "preStop",
-    }
-}
 
 /// Variables by which programs choose their port.
 const PORT_VARIABLES: [&str; 3] = ["PORT", "HTTP_PORT", "SERVER_PORT"];
@@ -89,37 +52,31 @@ impl Surroundings<'_> {
 /// The field by which a container says that it listens on a port. The name of a port is not looked up: the container
 /// that declares it says so by its number.
 fn listens(place: &Pointer, container: &Container<'_>, port: u16) -> Option<Pointer> {
-    let is_port = |raw: Option<&RawValue>| raw.is_some_and(|raw| raw.get().parse() == Ok(port));
-    let (mut index, mut declared) = (0, None);
-    visit_elements(container.ports, |it: PortView<'_>| {
-        let is_tcp = it.protocol.as_deref().is_none_or(|protocol| matches!(protocol, "" | "TCP"));
-        declared = declared.or_else(|| (is_tcp && is_port(it.number)).then_some(index));
-        index += 1;
-    });
-    if let Some(index) = declared {
+    let is_port = |number: &Json| number.as_u64() == Some(port.into());
+    let ports = json(container.ports);
+    let declares = |it: &Json| {
+        is_port(&it["containerPort"]) && it["protocol"].as_str().is_none_or(|it| matches!(it, "" | "TCP"))
+    };
+    if let Some(index) = elements(&ports).iter().position(declares) {
         return Some(place.key("ports").index(index).key("containerPort"));
     }
-    let called = |handler: Option<HandlerView<'_>>| {
-        let HandlerView { http, tcp, grpc } = handler?;
-        let mut targets = [("httpGet", http), ("tcpSocket", tcp), ("grpc", grpc)].into_iter();
-        targets.find_map(|(kind, target)| is_port(target?.port).then_some(kind))
+    let called = |handler: &Json| {
+        ["httpGet", "tcpSocket", "grpc"].into_iter().find(|kind| is_port(&handler[kind]["port"]))
     };
-    let lifecycle = pod::read::<LifecycleView<'_>>(container.lifecycle).unwrap_or_default();
+    let mut lifecycle = json(container.lifecycle);
     let handlers = [
-        (place.key("startupProbe"), pod::read(container.startup_probe)),
-        (place.key("readinessProbe"), pod::read(container.readiness_probe)),
-        (place.key("livenessProbe"), pod::read(container.liveness_probe)),
-        (place.key("lifecycle").key("postStart"), lifecycle.post_start),
-        (place.key("lifecycle").key("preStop"), lifecycle.pre_stop),
+        (place.key("startupProbe"), json(container.startup_probe)),
+        (place.key("readinessProbe"), json(container.readiness_probe)),
+        (place.key("livenessProbe"), json(container.liveness_probe)),
+        (place.key("lifecycle").key("postStart"), lifecycle["postStart"].take()),
+        (place.key("lifecycle").key("preStop"), lifecycle["preStop"].take()),
     ];
-    handlers.into_iter().find_map(|(at, handler)| Some(at.key(called(handler)?).key("port")))
+    handlers.into_iter().find_map(|(at, handler)| Some(at.key(called(&handler)?).key("port")))
 }
 
 /// The variable that tells a container without declared ports to listen on a port.
 fn may_listen(place: &Pointer, container: &Container<'_>, port: u16) -> Option<(Pointer, &'static str)> {
-    let mut declares_any = false;
-    visit_elements(container.ports, |_: &RawValue| declares_any = true);
-    if declares_any {
+    if !elements(&json(container.ports)).is_empty() {
         return None;
     }
     PORT_VARIABLES.into_iter().find_map(|name| {

@@ -8,7 +8,6 @@ use memgate_model::platform_settings::{Quantities, RESOURCES, Sizes, quantity};
 use memgate_model::schema::{METADATA, schema};
 use memgate_primitives::plain_text::cut;
 use memgate_primitives::quantity::billionths;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::Surroundings;
@@ -103,15 +102,11 @@ impl AddedContainer<'_> {
         /// The longest quantity that a message has; a longer one is full of zeros.
         const MAX_QUANTITY_CHARS: usize = 32;
         let [at_most, at_least] = [most, least].map(|bound| cut(&bound.size, MAX_QUANTITY_CHARS));
-        fit_names([&most.range.name, &least.range.name], |[most, least]| {
-            format!(
-                "LimitRange {} allows at most {at_most} of {resource}, LimitRange {} at least {at_least}: \"{}\" is \
-                 left out; change one of them, or set sympozium.resources",
-                quoted(most),
-                quoted(least),
-                self.name
-            )
-        })
+        filled(
+            "LimitRange {} allows at most {bare} of {bare}, LimitRange {} at least {bare}: \"{bare}\" is left out; change one \
+             of them, or set sympozium.resources",
+            [&most.range.name, &at_most, resource, &least.range.name, &at_least, self.name],
+        )
     }
 }
 
@@ -160,8 +155,7 @@ fn is_guaranteed(Sizes { requests, limits }: &Sizes) -> bool {
 /// The sizes of a container; none where they cannot be read. As in Go, the last of several equal keys counts, which a derived
 /// reader refuses.
 fn read(raw: Option<&RawValue>) -> Sizes {
-    let value = raw.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
-    value.and_then(|value| serde_json::from_value(value).ok()).unwrap_or_default()
+    serde_json::from_value(super::json(raw)).unwrap_or_default()
 }
 
 /// The amount of a quantity, in billionths.

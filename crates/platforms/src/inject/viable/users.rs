@@ -1,33 +1,10 @@
 //! The user of added containers. An OpenShift SCC chooses it in a range of the namespace, and refuses a pod with any other.
 
-use memgate_model::pod::{Container, read};
-use memgate_model::view::{SCC, Text, view};
-use serde_json::value::RawValue;
-use serde_json::{Value as Json, json};
+use crate::prelude::*;
+use memgate_model::view::SCC;
+use serde_json::Value as Json;
 
 use super::Surroundings;
-
-view! {
-    /// The security context of a container.
-    ContainerContext {
-        /// The user.
-        user: &'a RawValue = "runAsUser",
-        /// The label of its processes, by which they may use volumes.
-        se_linux: SeLinuxLabel<'a> = "seLinuxOptions",
-    }
-
-    /// A label of SELinux.
-    SeLinuxLabel {
-        /// The user of SELinux.
-        user: Text<'a> = "user",
-        /// Its role.
-        role: Text<'a> = "role",
-        /// The type of the process.
-        kind: Text<'a> = "type",
-        /// The level: pods of one level share volumes.
-        level: Text<'a> = "level",
-    }
-}
 
 /// The users that an SCC may choose in a Namespace. Source: OpenShift documentation, managing security context constraints.
 const UID_RANGE: &str = "openshift.io/sa.scc.uid-range";
@@ -47,24 +24,27 @@ impl Surroundings<'_> {
             "runAsNonRoot": true,
             "seccompProfile": {"type": "RuntimeDefault"},
         });
-        let of_agent: ContainerContext<'_> = read(agent.security_context).unwrap_or_default();
-        if let Json::Object(fields) = &mut context {
-            fields.extend(self.user(&of_agent).map(|user| ("runAsUser".to_owned(), user.into())));
-            let label = of_agent.se_linux.map(|label| ("seLinuxOptions".to_owned(), label.to_json()));
-            fields
-                .extend(label.filter(|(_, label)| label.as_object().is_some_and(|label| !label.is_empty())));
+        let of_agent = super::json(agent.security_context);
+        if let Some(user) = self.user(&of_agent["runAsUser"]) {
+            context["runAsUser"] = user.into();
+        }
+        // The label of the agent's processes, by which they may use volumes: pods of one level share them.
+        let texts =
+            ["user", "role", "type", "level"].map(|field| (field, &of_agent["seLinuxOptions"][field]));
+        for (field, text) in texts.into_iter().filter(|(_, text)| text.is_string()) {
+            context["seLinuxOptions"][field] = text.clone();
         }
         context
     }
 
     /// The user of an added container. `None` where it has that of the pod, or one that an SCC chooses.
-    fn user(&self, agent: &ContainerContext<'_>) -> Option<u32> {
+    fn user(&self, of_agent: &Json) -> Option<u32> {
         let of_pod = self.parts.security_context().and_then(|context| context.run_as_user);
         if of_pod.is_some_and(|user| user.get() != "0") || self.is_user_chosen() {
             return None;
         }
         // The highest number that an apiserver accepts is that of an i32.
-        let of_agent = agent.user.and_then(|user| user.get().parse::<i32>().ok());
+        let of_agent = of_agent.as_i64().and_then(|user| i32::try_from(user).ok());
         let of_agent = of_agent.and_then(|user| u32::try_from(user).ok()).filter(|user| *user != 0);
         Some(of_agent.unwrap_or(DEFAULT_ID))
     }
@@ -85,15 +65,5 @@ impl Surroundings<'_> {
         };
         let is_free = || starts(&["nonroot"]) || ["anyuid", "privileged", "hostaccess"].contains(&scc);
         starts(&["restricted", "hostnetwork"]) || !is_free() && has_range()
-    }
-}
-
-impl SeLinuxLabel<'_> {
-    fn to_json(&self) -> Json {
-        let fields =
-            [("user", &self.user), ("role", &self.role), ("type", &self.kind), ("level", &self.level)];
-        let set =
-            fields.into_iter().filter_map(|(name, text)| Some((name.to_owned(), json!(&**text.as_ref()?))));
-        Json::Object(set.collect())
     }
 }

@@ -1,10 +1,6 @@
 //! Two ModelConfigs that one agent uses, for its chat and for its memory, and that need two values of one setting.
 
-use std::borrow::Cow;
-
-use crate::kagent::api::Line;
-use crate::kagent::block::with_names;
-use crate::url::Endpoint;
+use crate::kagent::prelude::*;
 
 use super::{Destination, Embedder, OLLAMA_DEFAULT};
 
@@ -25,17 +21,18 @@ pub(crate) enum Clash {
 impl Clash {
     /// The message about ModelConfigs of these names.
     pub(crate) fn message(&self, chat: &str, embedder: &str) -> String {
-        with_names([chat, embedder], |[chat, embedder]| match self {
+        let (text, values) = match self {
             Self::ChatWins(variable) => {
-                format!("embeddings use {variable} of chat ModelConfig {chat}, not of {embedder}")
+                ("embeddings use {bare} of chat ModelConfig {}, not of {}", [variable, chat, embedder])
             }
             Self::EmbedderWins(variable) => {
-                format!("chat uses {variable} of ModelConfig {embedder}, not of {chat}")
+                ("chat uses {bare} of ModelConfig {}, not of {}", [variable, embedder, chat])
             }
             Self::TwoKeys(host) => {
-                format!("{embedder} and {chat} give two keys for {host}; kagent 1.0 refuses the Agent")
+                ("{} and {} give two keys for {bare}; kagent 1.0 refuses the Agent", [embedder, chat, host])
             }
-        })
+        };
+        filled(text, values)
     }
 }
 

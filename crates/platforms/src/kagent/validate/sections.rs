@@ -1,19 +1,12 @@
 //! Validates the sections of an agent: its memory, with the ModelConfig that computes the vectors beside the one that it
 //! chats with, and the compaction of its sessions.
 
-use crate::kagent::api::{AGENT_TEMPLATE, HARNESS, Line, NEWER_AGENT};
 use crate::kagent::block::{
-    Block, MAX_TTL_DAYS, Part, Places, TTL_DAYS_DEFAULT, harness, is_brought, pointer, shown, template,
-    with_names, with_texts,
-};
-use crate::kagent::codes::{
-    COMPACTION_IGNORED, COMPACTION_PAIR, EMBEDDER_CHANGED, EMBEDDER_CREDENTIAL_CONFLICT,
-    EMBEDDER_IS_CHAT_MODEL, EMBEDDER_RUNTIME, EMBEDDER_UNUSABLE, MEMORY_IGNORED, MEMORY_MODEL_NAME,
-    MEMORY_MODEL_REQUIRED, TTL_DAYS,
+    Block, MAX_TTL_DAYS, Part, Places, TTL_DAYS_DEFAULT, harness, is_brought, pointer, template,
 };
 use crate::kagent::embedder::Embedder;
-use crate::message::{MAX_MESSAGE_CHARS, MAX_NAME_CHARS, truncate_text};
-use crate::prelude::*;
+use crate::kagent::prelude::*;
+use crate::message::{MAX_MESSAGE_CHARS, truncate, truncate_text};
 
 /// The findings about the memory section of an Agent, a SandboxAgent or a Harness.
 pub(super) fn memory_findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
@@ -62,8 +55,7 @@ fn wrong_name(block: &Block<'_>) -> Option<Finding> {
         let at = if lacks_object { block.pointer().key("modelConfigRef") } else { at };
         return Some(Finding::deny(&MEMORY_MODEL_REQUIRED, at, format!("{field} is required")));
     }
-    let shown = shown(name, MAX_NAME_CHARS);
-    let message = format!("{field}: {shown} is not a valid ModelConfig name");
+    let message = format!("{field}: {} is not a valid ModelConfig name", quoted(&truncate(name, 64)));
     let finding = Finding::deny(&MEMORY_MODEL_NAME, at, message).fingerprint_value(name);
     Some(if name.contains('/') {
         finding.help("references stay in the namespace; write the name alone")
@@ -85,8 +77,7 @@ fn embedder(
     };
     let embedder = Embedder::new(block.line, object.tree());
     let unusable = embedder.flaw().map(|flaw| {
-        let name = shown(name, MAX_NAME_CHARS);
-        let message = format!("ModelConfig {name} cannot embed: {}", flaw.message);
+        let message = format!("ModelConfig {} cannot embed: {}", quoted(name), flaw.message());
         Finding::warn(&EMBEDDER_UNUSABLE, at, truncate_text(&message, MAX_MESSAGE_CHARS))
             .elsewhere(object, flaw.pointer, "cannot embed")
     });
@@ -117,12 +108,8 @@ fn changed(
     let old = Embedder::new(block.line, super::find_model_config(subject, old_name, state).found()?.tree());
     let (old_model, model) = (old.model()?, embedder.model()?);
     let differs = old.provider() != embedder.provider() || old_model != model;
-    let message = || {
-        with_texts([old_model, model], |[old, new]| {
-            format!("memories stored with {old} cannot be found with {new}")
-        })
-    };
-    let finding = || Finding::warn(&EMBEDDER_CHANGED, block.reference_pointer(), message());
+    let text = "memories stored with {text} cannot be found with {text}";
+    let finding = || warning(&EMBEDDER_CHANGED, block.reference_pointer(), text, [old_model, model]);
     differs.then(|| finding().when_allowed())
 }
 
@@ -200,10 +187,8 @@ fn same_model(
             return None;
         }
     }
-    let message = with_names([name], |[name]| {
-        format!("ModelConfig {name} is the chat model too; embeddings need a model of their own")
-    });
-    Some(Finding::warn(&EMBEDDER_IS_CHAT_MODEL, at, message))
+    let text = "ModelConfig {} is the chat model too; embeddings need a model of their own";
+    Some(warning(&EMBEDDER_IS_CHAT_MODEL, at, text, [name]))
 }
 
 /// The name of the ModelConfig that computes the vectors, and the place where the subject says so.

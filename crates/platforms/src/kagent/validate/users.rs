@@ -1,14 +1,10 @@
 //! The objects that embed with a ModelConfig, and what a change or a DELETE means for them.
 
-use std::borrow::Cow;
-
 use crate::kagent::FAMILY;
-use crate::kagent::api::{HARNESS, Line, MODEL_CONFIG, MODEL_CONFIGS, MOVED_HARNESS, NEWER_MODEL_CONFIG};
-use crate::kagent::block::{Block, pointer, shown, with_names};
-use crate::kagent::codes::{EMBEDDER_CHANGED, EMBEDDER_DELETED, EMBEDDER_STALE, MEMORIES_STAY};
+use crate::kagent::block::{Block, pointer};
 use crate::kagent::embedder::Embedder;
-use crate::message::{MAX_NAMES, first_of, fit_message};
-use crate::prelude::*;
+use crate::kagent::prelude::*;
+use crate::message::{MAX_NAMES, first_of, fit_message, truncate};
 use crate::references;
 
 use super::sections;
@@ -77,7 +73,7 @@ impl<'s> Users<'s> {
     fn names(&self, limit: usize) -> String {
         let mut before: Option<&Kind> = None;
         first_of(&self.0, MAX_NAMES, |user| {
-            let name = shown(&user.name, limit);
+            let name = quoted(&truncate(&user.name, limit));
             let is_first = before.replace(user.kind) != Some(user.kind);
             if is_first { format!("{} {name}", self.title(user.kind)) } else { name }
         })
@@ -146,7 +142,8 @@ fn embedder_deleted(subject: &Subject<'_>, users: &Users<'_>) -> Option<Finding>
         (None, false) => "kagent accepts no change of them".to_owned(),
     };
     let message = |limit, embed: &str| {
-        format!("{embed} with ModelConfig {}; without it {effect}", shown(subject.name, limit))
+        let name = quoted(&truncate(subject.name, limit));
+        format!("{embed} with ModelConfig {name}; without it {effect}")
     };
     users.warning(&EMBEDDER_DELETED, Pointer::root(), message)
 }
@@ -159,10 +156,6 @@ fn memories_stay(subject: &Subject<'_>) -> Option<Finding> {
     }
     let kind = subject.kind.kind;
     let article = if kind.starts_with('A') { "an" } else { "a" };
-    let message = with_names([subject.name], |[name]| {
-        format!(
-            "memories of {kind} {name} stay in kagent's database and return with {article} {kind} of that name"
-        )
-    });
-    Some(Finding::warn(&MEMORIES_STAY, Pointer::root(), message))
+    let text = "memories of {bare} {} stay in kagent's database and return with {bare} {bare} of that name";
+    Some(warning(&MEMORIES_STAY, Pointer::root(), text, [kind, subject.name, article, kind]))
 }

@@ -6,18 +6,11 @@
 use std::fmt::Write as _;
 
 use crate::inject::{Unmet, annotation_pointer, env, label_pointer, lookup_failed};
-use crate::orka::api::{
-    POOL_LABEL_PREFIX, STATE_AGENT, STATE_TASK, TASK_LABEL, TASK_TYPE_AI, TASK_TYPE_LABEL, WORKER_CONTAINER,
-    agent_ref, annotation, scheduled_parent,
-};
-use crate::orka::codes::{AGENT_MISSING, LOOKUP_FAILED, POD_LABEL_DIFFERS, POD_NAMESPACE_DIFFERS};
+use crate::orka::prelude::*;
 use crate::orka::setting::{Setting, SettingValue};
-use crate::prelude::*;
-use memgate_model::kind::NAMESPACE;
 use memgate_model::pod::{Mount, Owners, visit_elements};
 use memgate_model::view::View;
 use ring::digest::{SHA256, digest};
-use serde_json::value::RawValue;
 
 /// The objects whose annotations can set the memory of a pod.
 pub(super) struct SettingSources<'s> {

@@ -1,18 +1,10 @@
 //! Validates an Agent. Its names of tools and memgate's annotations are validated for Tasks and Namespaces too.
 
-use std::sync::Arc;
-
 use crate::inject::annotation_pointer;
-use crate::orka::api::{ANNOTATION_PREFIX, MEMORY_TOOLS, TOOL, annotation};
-use crate::orka::codes::{
-    ANNOTATION_MAX_CHARS_TINY, ANNOTATION_NO_EFFECT, ANNOTATION_UNKNOWN, APPROVAL_BUILTIN,
-    TOOL_DISABLE_NO_EFFECT, TOOL_RUNTIME, TOOL_TYPO,
-};
+use crate::orka::prelude::*;
 use crate::orka::setting::{
     AgentTool, NO_ROOM_MESSAGE, SECTION_HEADER_BYTES, Setting, SettingValue, are_off, is_memory_tool,
 };
-use crate::prelude::*;
-use memgate_primitives::suggest::{did_you_mean, nearest};
 
 use super::with_field;
 

@@ -1,15 +1,8 @@
 //! Validates a Task and its variables.
 
 use crate::inject::annotation_pointer;
-use crate::orka::api::{PARENT_LABEL, SCHEDULED_LABEL, STATE_AGENT, agent_ref, label};
-use crate::orka::codes::{
-    AGENT_CROSS_NAMESPACE, ENV_AGENT_FORGED, ENV_DUPLICATE, ENV_LITERAL_TOKEN, ENV_NEAR_MISS, ENV_NO_EFFECT,
-    ENV_RESERVED, OPT_OUT_ANNOTATION, OPT_OUT_ENV, OPT_OUT_TOOLS_ANNOTATION, OPT_OUT_TOOLS_ENV,
-};
+use crate::orka::prelude::*;
 use crate::orka::setting::{Setting, TaskVariable, is_off, parse_bool, switch};
-use crate::prelude::*;
-use memgate_primitives::fix::Fix;
-use memgate_primitives::suggest::did_you_mean;
 
 use super::agent::{annotation_findings, misspelled};
 use super::{TaskType, with_field};

@@ -1,15 +1,9 @@
 //! Finds the memory of a pod: its arguments or labels name an Agent, and the Agent names the Memory.
 
 use crate::inject::{Unmet, label_pointer, lookup_failed, no_memory, references, unmet, unmet_by};
-use crate::orloj::api::{AGENT, AGENT_LABEL, MEMORY, OPERATIONS, allow, claimed_memory, operation};
 use crate::orloj::claim::TARGET_NAMESPACE;
-use crate::orloj::codes::{
-    LOOKUP_FAILED, POD_AGENT_AMBIGUOUS, POD_AGENT_MISSING, POD_ALLOW_INVALID, POD_AMBIGUOUS,
-    POD_FOREIGN_NAMESPACE, POD_MEMORY_MISSING, POD_MEMORY_NONE,
-};
 use crate::orloj::namespace::{self, Resolved, namespaced};
-use crate::prelude::*;
-use memgate_model::object::index::Index;
+use crate::orloj::prelude::*;
 
 use super::{AgentName, Identity};
 
@@ -91,9 +85,7 @@ impl Finder<'_> {
         match agents.find(|agent| agent.name != first.name) {
             None => Ok(Some(&first.name)),
             Some(second) => {
-                let message = fit_names([sanitized], |[label]| {
-                    format!("label {AGENT_LABEL} {} matches several Agents", quoted(label))
-                });
+                let message = filled("label {bare} {} matches several Agents", [AGENT_LABEL, sanitized]);
                 let at = label_pointer(AGENT_LABEL);
                 let unmet = unmet(Reason::ReferenceInvalid, &POD_AGENT_AMBIGUOUS, at, message);
                 let both = [first, second].into_iter();
@@ -109,9 +101,7 @@ impl Finder<'_> {
         let mut operations = Vec::with_capacity(OPERATIONS.len());
         for (index, entry) in allow(agent.tree()).iter().enumerate() {
             let Some(operation) = operation(entry) else {
-                let message = self.message_about(&agent.name, |agent| {
-                    format!("Agent {agent} has an invalid spec.memory.allow")
-                });
+                let message = self.message_about("Agent {/} has an invalid spec.memory.allow", &agent.name);
                 let unmet = self.unmet(Reason::ReferenceInvalid, &POD_ALLOW_INVALID, message);
                 let at = Pointer::new("/spec/memory/allow").index(index);
                 return Err(unmet_by(unmet, agent, at, "invalid"));
@@ -150,24 +140,21 @@ impl Finder<'_> {
         if pod_namespace == home || jobs.iter().any(|namespace| namespace == pod_namespace) {
             return Ok(());
         }
-        let message = fit_names([pod_namespace, home], |[pod, home]| {
-            format!("namespace {} may not use memory of Orloj namespace {}", quoted(pod), quoted(home))
-        });
-        let finding = Finding::warn(&POD_FOREIGN_NAMESPACE, self.pointer.clone(), message)
+        let text = "namespace {} may not use memory of Orloj namespace {}";
+        let finding = warning(&POD_FOREIGN_NAMESPACE, &self.pointer, text, [pod_namespace, home])
             .help("see the setting orloj.jobNamespaces");
         Err(Box::new(Injection::unmet(Reason::ReferenceInvalid, finding)))
     }
 
     fn no_memory(&self, agent: &Object) -> Unmet {
-        let message = self.message_about(&agent.name, |agent| {
-            format!("Agent {agent} uses no memory: it needs spec.memory.ref and spec.memory.allow")
-        });
+        let text = "Agent {/} uses no memory: it needs spec.memory.ref and spec.memory.allow";
+        let message = self.message_about(text, &agent.name);
         let unmet = no_memory(&POD_MEMORY_NONE, self.pointer.clone(), message);
         unmet_by(unmet, agent, Pointer::new("/spec/memory"), "grants no operation of a memory")
     }
 
     fn not_found(&self, code: &'static Code, kind: &'static Kind, name: &str) -> Unmet {
-        let message = self.message_about(name, |name| format!("{} {name} not found", kind.kind));
+        let message = self.message_about(&[kind.kind, " {/} not found"].concat(), name);
         let mut unmet = self.unmet(Reason::ReferenceMissing, code, message);
         unmet.missing = references([kind], &self.identity.namespace, name);
         unmet
@@ -182,10 +169,9 @@ impl Finder<'_> {
         unmet(reason, code, self.pointer.clone(), message)
     }
 
-    /// A message about `"namespace/name"`, in the Orloj namespace of the pod's task.
-    fn message_about(&self, name: &str, message: impl Fn(&str) -> String) -> String {
-        let home = self.identity.namespace.as_ref();
-        fit_names([home, name], |[home, name]| message(&quoted(&format!("{home}/{name}"))))
+    /// A message about an object in the Orloj namespace of the pod's task.
+    fn message_about(&self, template: &str, name: &str) -> String {
+        filled(template, [self.identity.namespace.as_ref(), name])
     }
 }
 
@@ -220,10 +206,8 @@ pub(super) fn ambiguous(
 ) -> Finding {
     /// How many of the objects the finding shows.
     const MAX_SHOWN: usize = 2;
-    let message = fit_names([home, name], |[home, name]| {
-        format!("{} {} is claimed by several namespaces", kind.kind, quoted(&format!("{home}/{name}")))
-    });
-    let mut finding = Finding::warn(&POD_AMBIGUOUS, pointer, message)
+    let text = "{bare} {/} is claimed by several namespaces";
+    let mut finding = warning(&POD_AMBIGUOUS, pointer, text, [kind.kind, home, name])
         .help("create it in the namespace of that very name, or see the setting orloj.sourceNamespaces");
     let shown = claims.iter().take(MAX_SHOWN);
     finding.elsewhere.extend(shown.map(|object| {

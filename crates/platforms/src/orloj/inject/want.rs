@@ -1,17 +1,12 @@
 //! The variables that an agent's container should have.
 
-use std::sync::Arc;
-
 use crate::inject::env::{self, ExistingEnv, Variable, escape_references};
 use crate::inject::own::MemoryVariableNames;
 use crate::inject::{NOT_INJECTED, WantedByContainer, WantedByPod, field_origin, resource_name};
-use crate::orloj::api::{MODEL_ENDPOINT, Memory, ModelEndpoint, OPENAI_URL, Provider};
 use crate::orloj::claim;
-use crate::orloj::codes::{POD_ENDPOINT_WITHHELD, POD_SECRET_NAMESPACE};
 use crate::orloj::endpoint;
 use crate::orloj::namespace::{self, NamespacedName, Resolved, SecretReference, may_hand_out, not_shared};
-use crate::prelude::*;
-use memgate_model::edit::{EnvSource, KeyRef};
+use crate::orloj::prelude::*;
 use memgate_model::platform_settings::Orloj;
 
 use super::find::{GrantedMemory, ambiguous};
@@ -145,10 +140,8 @@ impl<'p> MemoryVariables<'p> {
         let Some(text) = memory.endpoint else { return };
         if let Some(what) = endpoint::withheld(text, pgvector) {
             let home = namespace::object_namespace(object);
-            let message = fit_names([home, &object.name], |[namespace, name]| {
-                let memory = quoted(&format!("{namespace}/{name}"));
-                format!("endpoint of Memory {memory} holds {what} and is not copied into the pod")
-            });
+            let text = "endpoint of Memory {/} holds {bare} and is not copied into the pod";
+            let message = filled(text, [home, &object.name, what]);
             let here = || Elsewhere::of(object, Pointer::new("/spec/endpoint"), NOT_INJECTED);
             self.omit(&POD_ENDPOINT_WITHHELD, message, here);
             return;
@@ -210,10 +203,7 @@ impl<'p> MemoryVariables<'p> {
         let named_here = || Elsewhere::of(object, Pointer::of_field(field), "the Secret is named here");
         if secret.namespace != self.pod_namespace {
             let names = [secret.namespace, secret.name, self.pod_namespace];
-            let message = fit_names(names, |[namespace, name, pod]| {
-                let secret = quoted(&format!("{namespace}/{name}"));
-                format!("Secret {secret} is not in the pod's namespace {}", quoted(pod))
-            });
+            let message = filled("Secret {/} is not in the pod's namespace {}", names);
             self.omit(&POD_SECRET_NAMESPACE, message, named_here);
             return false;
         }

@@ -1,23 +1,12 @@
 //! Warnings about a Memory that is valid, but probably does not work as intended.
 
-use std::borrow::Cow;
-
 use crate::endpoint_view::ambiguous_host;
-use crate::orloj::api::{MEMORY, MODEL_ENDPOINT, Memory, ModelEndpoint, OLLAMA_URL, Provider};
 use crate::orloj::claim::{self, DEFAULT};
-use crate::orloj::codes::{
-    AUTH_IGNORED, CLEARTEXT_TOKEN, CUSTOM_EMBEDDING_MISSING, CUSTOM_ENDPOINT_MISSING, EMBEDDING_UNUSABLE,
-    ENDPOINT_EXCLUSIVE, FIELD_IGNORED, INLINE_CREDENTIAL, PGVECTOR_LOOPBACK, PROVIDER_UNKNOWN,
-    SECRET_KEY_SUFFIX, SHARED_TABLE,
-};
 use crate::orloj::endpoint;
-use crate::orloj::message::fit_texts;
 use crate::orloj::namespace::{
     self, NamespacedName, SecretReference, is_in_job_namespace, may_hand_out, not_shared,
 };
-use crate::prelude::*;
-use crate::url::Endpoint;
-use memgate_model::object::index::Index;
+use crate::orloj::prelude::*;
 use memgate_model::platform_settings::Orloj;
 
 use super::memory::{has_endpoint, is_valid_reference, unusable_endpoint};
@@ -56,10 +45,8 @@ fn provider_unknown(memory: &Memory<'_>) -> Option<Finding> {
         Some(meant) => format!("; did you mean \"{meant}\"?"),
         None => "; use \"in-memory\", \"pgvector\" or \"http\"".to_owned(),
     };
-    let message = fit_texts([name], |[name]| {
-        format!("spec.provider: unsupported memory provider {}{hint}", quoted_text(name))
-    });
-    Some(Finding::warn(&PROVIDER_UNKNOWN, "/spec/provider", message))
+    let text = "spec.provider: unsupported memory provider {text}{bare}";
+    Some(warning(&PROVIDER_UNKNOWN, "/spec/provider", text, [name, &hint]))
 }
 
 /// The provider that a wrong name probably means.
@@ -150,13 +137,9 @@ fn key_suffixes(memory: &Memory<'_>) -> Vec<Finding> {
     let finding = |(pointer, text): (&str, Option<&str>)| {
         let text = text.filter(|text| SecretReference::read(text, DEFAULT).names_key())?;
         let field = Pointer::new(pointer).field();
-        let message = fit_texts([text], |[text]| {
-            format!(
-                "{field}: Orloj takes {} for the whole name of a Secret; only memgate reads a key in it",
-                quoted_text(text)
-            )
-        });
-        Some(Finding::warn(&SECRET_KEY_SUFFIX, pointer, message))
+        let template =
+            "{bare}: Orloj takes {text} for the whole name of a Secret; only memgate reads a key in it";
+        Some(warning(&SECRET_KEY_SUFFIX, pointer, template, [&field, text]))
     };
     fields.into_iter().filter_map(finding).collect()
 }
@@ -219,10 +202,8 @@ fn shared_table(memory: &Memory<'_>, subject: &Subject<'_>, state: &mut StateRea
         let it = (&*other.namespace, &*other.name);
         it != itself && (names_others || it.0 == subject.namespace)
     })?;
-    let message = fit_names([&other.namespace, &other.name], |[namespace, name]| {
-        format!("spec.endpoint: shares table orloj_memory with Memory {namespace}/{name}")
-    });
-    let finding = Finding::warn(&SHARED_TABLE, ENDPOINT, message);
+    let text = "spec.endpoint: shares table orloj_memory with Memory {name}/{name}";
+    let finding = warning(&SHARED_TABLE, ENDPOINT, text, [&other.namespace, &other.name]);
     Some(finding.elsewhere(other, Pointer::new(ENDPOINT), "the same database"))
 }
 
@@ -238,10 +219,8 @@ fn embedding(memory: &Memory<'_>, subject: &Subject<'_>, state: &mut StateReader
     );
     let endpoint = found.found()?;
     let (field, reason) = no_embeddings(&ModelEndpoint::read(endpoint.tree()))?;
-    let message = fit_names([text], |[text]| {
-        format!("spec.embedding_model: model endpoint {} cannot serve embeddings: {reason}", quoted(text))
-    });
-    let finding = Finding::warn(&EMBEDDING_UNUSABLE, EMBEDDING_MODEL, message);
+    let template = "spec.embedding_model: model endpoint {} cannot serve embeddings: {bare}";
+    let finding = warning(&EMBEDDING_UNUSABLE, EMBEDDING_MODEL, template, [text, &reason]);
     Some(finding.elsewhere(endpoint, Pointer::new(field), "because of this"))
 }
 

@@ -1,16 +1,9 @@
 //! Validates an Agent, above all its reference to memory.
 
-use crate::orloj::api::{MEMORY, OPERATIONS, allow, allow_text, claimed_memory, operation, text};
 use crate::orloj::claim;
-use crate::orloj::codes::{
-    AGENT_ALLOW_DUPLICATE, AGENT_ALLOW_EMPTY, AGENT_ALLOW_INVALID, AGENT_ALLOW_NEEDS_REF, AGENT_LEGACY_FIELD,
-    AGENT_MEMORY_FAILING, AGENT_REF_INVALID, AGENT_TOOL_LISTED,
-};
-use crate::orloj::message::fit_texts;
 use crate::orloj::namespace;
-use crate::prelude::*;
+use crate::orloj::prelude::*;
 use memgate_model::finding::Details;
-use memgate_primitives::fix::Fix;
 use memgate_primitives::suggest::{self, only_nearest};
 
 use super::fingerprint_of;
@@ -60,15 +53,8 @@ fn claimed(name: &str, allow: &[Tree], subject: &Subject<'_>, state: &mut StateR
 
 fn ref_invalid(name: &str) -> Option<Finding> {
     let impossible = name.contains(|c: char| c == '/' || c.is_whitespace());
-    let message = || {
-        fit_names([name], |[name]| {
-            format!(
-                "spec.memory.ref {}: must be the name of a Memory in the Agent's own namespace",
-                quoted(name)
-            )
-        })
-    };
-    let finding = || Finding::deny(&AGENT_REF_INVALID, REF, message()).proposing_name(name);
+    let text = "spec.memory.ref {}: must be the name of a Memory in the Agent's own namespace";
+    let finding = || Finding::deny(&AGENT_REF_INVALID, REF, filled(text, [name])).proposing_name(name);
     impossible.then(|| finding().fingerprint_value(fingerprint_of([Some(name)])))
 }
 
@@ -79,8 +65,7 @@ fn memory(name: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Opt
         namespace::find_for((subject.object, subject.namespace), &MEMORY, (home, name), state).found()?;
     let phase = text(memory.tree(), &["status", "phase"]);
     let phase = phase.filter(|phase| matches!(*phase, "Error" | "SyncError"))?;
-    let message = fit_names([name], |[name]| format!("memory {} is in phase {phase}", quoted(name)));
-    let finding = Finding::warn(&AGENT_MEMORY_FAILING, REF, message);
+    let finding = warning(&AGENT_MEMORY_FAILING, REF, "memory {} is in phase {bare}", [name, phase]);
     Some(finding.elsewhere(memory, Pointer::new("/status/phase"), "the phase of the Memory"))
 }
 
@@ -103,13 +88,9 @@ fn allow_invalid(allow: &[Tree], operations: &[Option<&str>], work: &Budget<'_>)
     let finding = |(index, entry): (usize, &str)| {
         let entry = excerpt(entry);
         let details = move |_: &Pointer| {
-            let message = fit_texts([&entry], |[entry]| {
-                format!(
-                    "invalid spec.memory.allow: invalid memory operation {}: \
-                     expected read, write, search, list, or ingest",
-                    quoted_text(entry)
-                )
-            });
+            let text = "invalid spec.memory.allow: invalid memory operation {text}: expected read, write, search, \
+                        list, or ingest";
+            let message = filled(text, [&entry]);
             let fix = only_nearest(&entry, OPERATIONS).map(|meant| Fix::Text(meant.to_owned()));
             Details::from(message).help(suggest::help(&entry, OPERATIONS)).fix(fix)
         };

@@ -1,15 +1,9 @@
 //! The rules that deny a Memory.
 
-use crate::orloj::api::{Memory, Provider};
 use crate::orloj::claim::DEFAULT;
-use crate::orloj::codes::{
-    HTTP_ENDPOINT_BLOCKED, HTTP_ENDPOINT_INVALID, HTTP_ENDPOINT_REQUIRED, PGVECTOR_EMBEDDING_REQUIRED,
-    PGVECTOR_ENDPOINT_INVALID, PGVECTOR_ENDPOINT_REQUIRED, REF_INVALID,
-};
 use crate::orloj::endpoint;
 use crate::orloj::namespace::{NamespacedName, SecretReference};
-use crate::prelude::*;
-use crate::url::Endpoint;
+use crate::orloj::prelude::*;
 
 use super::fingerprint_of;
 

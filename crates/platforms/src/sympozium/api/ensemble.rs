@@ -1,14 +1,10 @@
 //! The fields of an Ensemble that decisions read. A field of the wrong type counts as absent, and list elements
 //! keep their index. The effect of the membrane on one agent is what rules, relationships and defaults come to.
 
+use crate::prelude::*;
 use std::cell::OnceCell;
-use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use memgate_model::pod::SPEC;
-use memgate_model::tree::Tree;
-use memgate_primitives::members::{ByKey, Members};
-use memgate_primitives::pointer::Path;
 
 use super::{ACCESSES, STORAGE_SIZE_DEFAULT, VISIBILITIES, is_true, objects, section, texts};
 

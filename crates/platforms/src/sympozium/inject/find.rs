@@ -1,23 +1,9 @@
 //! Finds the memories of a pod, through its AgentRun, Agent and Ensemble in its own namespace.
 
 use crate::inject::{Unmet, label_pointer, lookup_failed, references, unmet, unmet_by};
-use crate::prelude::*;
 use crate::references::exists_elsewhere;
-use crate::sympozium::api::agent::{
-    agent_ref, config_name, ensemble_name, has_legacy_memory, inherits_skills, memory_skill, names_harness,
-    skills,
-};
-use crate::sympozium::api::ensemble::{AgentConfig, configs_field, shares_memory};
-use crate::sympozium::api::{ENSEMBLE_LABEL, RUN_LABEL, STATE_AGENT_RUN};
-use crate::sympozium::codes::{
-    INSTANCE_MISMATCH, LOOKUP_FAILED, POD_AGENT_NOT_FOUND, POD_ENSEMBLE_NOT_FOUND,
-};
 use crate::sympozium::lookup;
-use crate::sympozium::report::{filled, warning};
-use memgate_model::object::Reference;
-use memgate_model::pod::Pod;
-use memgate_model::reason::Reason;
-use memgate_primitives::name::is_dns_subdomain;
+use crate::sympozium::prelude::*;
 
 use super::instance_label;
 

@@ -16,24 +16,15 @@ use crate::inject::parts::{ExistingMounts, WantedPart, WantedParts, pull_secrets
 use crate::inject::viable::Surroundings;
 use crate::inject::viable::present::PresentServer;
 use crate::inject::{Unmet, WantedByContainer, WantedByPod, annotation_pointer, field_origin, lookup_failed};
-use crate::prelude::*;
 use crate::sympozium::FAMILY;
-use crate::sympozium::api::agent::auto_store_off;
-use crate::sympozium::api::ensemble::has_access_rules;
-use crate::sympozium::api::{MEMORY_SERVER, MEMORY_SKILL, MODE_ANNOTATION, private_url, shared_url};
-use crate::sympozium::codes::{
-    CONFIG_UNKNOWN, HOST_NETWORK_DNS, LOOKUP_FAILED, MEMORY_MODE_UNKNOWN, SIDECAR_MODE_IGNORED,
-};
 use crate::sympozium::lookup::{self, PackMode};
-use crate::sympozium::report::warning;
+use crate::sympozium::prelude::*;
 use crate::sympozium::validate::skill_pack_missing;
 use crate::sympozium::variables::{
     AUTO_STORE, INSTANCE, OF_MEMORY, PRIVATE_URL, SHARED_URL, shared_variables,
 };
-use crate::url::Endpoint;
-use memgate_model::edit::{KeyRef, Origin};
+use memgate_model::injection::Item;
 use memgate_model::platform_settings::{MemoryMode, Sympozium};
-use memgate_model::pod::Container;
 use serde_json::Value;
 
 use self::waits::{PRIVATE_WAIT, SHARED_WAIT};
@@ -63,9 +54,9 @@ pub(super) struct PodContext<'p> {
 }
 
 impl PodContext<'_> {
-    /// The init containers that the annotation of the pod says that memgate added.
-    fn init_containers_of_ours(&self) -> Vec<String> {
-        marker::added(self.around.pod, &FAMILY).init_containers
+    /// Whether the annotation of the pod says that memgate added the init container of this name.
+    fn is_ours(&self, name: &str) -> bool {
+        marker::added(self.around.pod, &FAMILY).contains(&Item::InitContainer(name.to_owned()))
     }
 }
 
@@ -276,8 +267,7 @@ fn part(name: &str, tree: Value, origin: &Origin) -> WantedPart {
 fn private_mode<'s>(builder: &mut WantedBuilder<'_, 's>, state: &mut StateReader<'s>) -> PackMode<'s> {
     if let Some((_, entry)) = builder.existing.get(PRIVATE_URL) {
         // The URL of a sidecar that memgate added, without the sidecar.
-        let is_named = || builder.pod.init_containers_of_ours().iter().any(|name| name == MEMORY_SERVER);
-        if entry.literal().is_some_and(is_loopback) && is_named() {
+        if entry.literal().is_some_and(is_loopback) && builder.pod.is_ours(MEMORY_SERVER) {
             return lookup::pack_mode(MemoryMode::Sidecar, builder.pod.namespace, state);
         }
         if requested_mode(builder) == Some("sidecar") {

@@ -1,19 +1,8 @@
 //! Validates an Agent, and storage of sessions: its workspaces, WorkspaceSessions and HarnessSessions.
 
-use crate::prelude::*;
-use crate::sympozium::api::agent::{
-    auto_store_off, celln_field, has_legacy_memory, has_memory, memory_skill, skills,
-};
-use crate::sympozium::api::{
-    ENSEMBLE_LABEL, STORAGE_SIZE_DEFAULT, WORKSPACE_SESSION, is_true, label, private_server,
-};
-use crate::sympozium::codes::{
-    AGENT_DELETE_DATA_LOSS, AUTO_STORE_NO_EFFECT, CELLN_NO_MEMORY, LEGACY_MEMORY, MANAGED_AGENT_EDIT,
-    SKILL_REMOVED, WORKSPACE_CLASS_CHANGED, WORKSPACE_DELETE_DATA_LOSS, WORKSPACE_NO_EFFECT, WORKSPACE_OFF,
-    WORKSPACE_SHRINK, WORKSPACE_SIZE_INVALID, WORKSPACE_TTL_INVALID,
-};
 use crate::sympozium::lookup;
-use crate::sympozium::report::{Report, warning, whole};
+use crate::sympozium::prelude::*;
+use crate::sympozium::report::{Report, whole};
 use memgate_model::finding::Severity::{Deny, Warn};
 use memgate_primitives::duration::nanoseconds;
 use memgate_primitives::pointer::Path::{self, Index, Key, Known};

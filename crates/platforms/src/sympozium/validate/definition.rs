@@ -1,17 +1,11 @@
 //! What the definitions of the platform refuse: the violations with codes of their own, and those that are accepted.
 
+use crate::sympozium::prelude::*;
 use memgate_model::family::Words;
 use memgate_model::finding::Code;
 use memgate_model::kind::Kind;
 use memgate_model::tree::Tree;
 use memgate_schema::violation::{Rule, SchemaViolation};
-
-use crate::sympozium::api::{AGENT, AGENT_OLD, AGENT_RUN, ENSEMBLE, ENSEMBLE_OLD};
-use crate::sympozium::codes::{
-    ACCESS_UNSUPPORTED, CRD_REQUIRED, DECAY_UNSUPPORTED, EVIDENCE_KIND_UNSUPPORTED,
-    PERMEABILITY_CONFIG_REQUIRED, TOKEN_ACTION_UNSUPPORTED, TRUST_GROUP_NAME_REQUIRED,
-    VISIBILITY_UNSUPPORTED,
-};
 
 const AGENTS: &[&Kind] = &[&AGENT, &AGENT_OLD];
 const ENSEMBLES: &[&Kind] = &[&ENSEMBLE, &ENSEMBLE_OLD];

@@ -1,22 +1,13 @@
 //! Validates an Ensemble: its shared memory as a whole, and the effects of a change. Of its
 //! parts, the access rules of shared memory are here; the others have their own modules.
 
-use std::borrow::Cow;
-use std::collections::BTreeSet;
-
 use crate::message::truncate;
-use crate::prelude::*;
 use crate::references;
 use crate::sympozium::FAMILY;
-use crate::sympozium::api::ensemble::{self, Ensemble, SharedMemory, shares_memory};
-use crate::sympozium::api::{ACCESSES, ENSEMBLE_OLD, STORAGE_SIZE_DEFAULT, is_true, shared_server};
-use crate::sympozium::codes::{
-    ACCESS_CONFIG_CONFLICT, ACCESS_CONFIG_REQUIRED, ACCESS_CONFIG_UNKNOWN, ACCESS_DUPLICATE,
-    ACCESS_UNCOVERED, EXCLUDE_DATA_LOSS, LEGACY_PERSONAS, MEMBRANE_WITHOUT_MEMORY, RELATIONSHIP_UNKNOWN,
-    SHARED_MEMORY_DATA_LOSS, STORAGE_SIZE_CHANGED, STORAGE_SIZE_INVALID,
-};
+use crate::sympozium::api::ensemble;
 use crate::sympozium::lookup::AGENTS;
-use crate::sympozium::report::{DUPLICATE_RULE, Report, UNKNOWN, filled, warning, whole};
+use crate::sympozium::prelude::*;
+use crate::sympozium::report::{DUPLICATE_RULE, Report, UNKNOWN, whole};
 use memgate_model::finding::Severity::{Deny, Warn};
 use memgate_primitives::pointer::Path::{self, Index, Key, Known};
 use memgate_primitives::quantity::billionths;

@@ -1,20 +1,9 @@
 //! Validates the membrane, which controls which entries agents see of each other, and its numbers and durations.
 
-use crate::prelude::*;
-use crate::sympozium::api::ensemble::{
-    Ensemble, Membrane, SharedMemory, VisibilitySource, effective_visibility, members, with_peers,
-};
-use crate::sympozium::api::{ACCESSES, texts};
-use crate::sympozium::codes::{
-    BREAKER_COOLDOWN_IGNORED, BREAKER_COOLDOWN_INVALID, BREAKER_FAILURES_LOW, DECAY_IGNORED,
-    EXPOSE_READ_ONLY, PERMEABILITY_CONFIG_UNKNOWN, PERMEABILITY_DUPLICATE, TAG_INVALID, TOKEN_NEGATIVE,
-    TOKEN_NO_EFFECT, TOKEN_PER_RUN_ABOVE_TOTAL, TRUST_GROUP_DUPLICATE, TRUST_GROUP_MEMBER_UNKNOWN,
-    TRUST_GROUP_NAME_REQUIRED, TRUST_GROUP_TOO_SMALL, TRUSTED_WITHOUT_PEERS, TTL_INVALID,
-};
+use crate::sympozium::prelude::*;
 use crate::sympozium::report::{DUPLICATE, DUPLICATE_RULE, Report, UNKNOWN};
 use memgate_model::finding::Severity::{Deny, Warn};
 use memgate_primitives::duration::nanoseconds;
-use memgate_primitives::members::Members;
 use memgate_primitives::pointer::Path::{self, Index, Key, Known};
 
 const MEMBRANE: Path<'_> = Known("/spec/sharedMemory/membrane");

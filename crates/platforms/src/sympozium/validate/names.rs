@@ -1,16 +1,8 @@
 //! Validates the list of configs of an Ensemble, and names that become parts of Service names.
 
-use crate::prelude::*;
-use crate::sympozium::api::agent::has_memory;
-use crate::sympozium::api::ensemble::{AgentConfig, Ensemble};
-use crate::sympozium::api::{ENSEMBLE, MAX_AGENT_NAME_BYTES, MAX_ENSEMBLE_NAME_BYTES};
-use crate::sympozium::codes::{
-    AGENT_NAME_TOO_LONG, CONFIG_NAME_DUPLICATE, CONFIG_NAME_REQUIRED, CRD_REQUIRED, MAX_SIZE,
-    NAME_NOT_SERVICE, NAME_TOO_LONG, SEEDS_DISABLED, SEEDS_EMPTY, SKILLS_OBJECT_FORM,
-};
+use crate::sympozium::prelude::*;
 use crate::sympozium::report::{DUPLICATE, Report};
 use memgate_model::finding::Severity::{Deny, Warn};
-use memgate_model::request::Operation;
 use memgate_primitives::pointer::Path::{self, Index, Key, Known};
 
 use super::pods;

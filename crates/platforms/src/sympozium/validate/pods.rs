@@ -1,21 +1,13 @@
 //! Validates what objects say of the pods of agents: volumes, variables and skills, with names that Sympozium reserves or
 //! memory needs, and the places of writer tokens: not in clear text, not in the sidecar of a skill, and under their key.
 
-use crate::prelude::*;
-use crate::references::not_found_message;
-use crate::sympozium::api::{MEMORY_SKILL, RESERVED_VOLUMES, SKILL_PACK, TOKEN_KEY, agent, token_secret};
-use crate::sympozium::codes::{
-    ENV_NEAR_MISS, ENV_NUMBER, PRIVATE_URL_OVERRIDE, RESERVED_ENV, RESERVED_VOLUME, SIDECAR_WRITER_TOKEN,
-    SKILL_EMPTY, SKILL_NEAR_MISS, SKILLPACK_MISSING, WRITER_TOKEN_ENV, WRITER_TOKEN_KEY,
-};
-use crate::sympozium::report::{Report, warning, whole};
+use crate::sympozium::prelude::*;
+use crate::sympozium::report::{Report, whole};
 use crate::sympozium::variables::{
     ADMIN_TOKEN, MAX_STORED, OF_MEMORY, PRIVATE_TOKEN, PRIVATE_URL, SHARED_TOKEN, shared_variables,
 };
 use memgate_model::finding::Severity::{self, Deny, Warn};
-use memgate_model::kind::SECRET;
 use memgate_primitives::pointer::Path::{self, Index, Key, Known};
-use memgate_primitives::suggest::{did_you_mean, nearest};
 
 /// What upstream's own webhook says of a reserved name, verbatim.
 const RESERVED: &str = "name is reserved by Sympozium (including workspace, ipc, skills, tmp, memory, mcp-config, and \
@@ -201,6 +193,6 @@ fn is_near_miss(name: &str) -> bool {
 
 /// The warning that the SkillPack `memory` is missing.
 pub(crate) fn skill_pack_missing(namespace: &str, at: Pointer) -> Finding {
-    let message = |[namespace]: [&str; 1]| not_found_message(SKILL_PACK.kind, MEMORY_SKILL, namespace);
-    Finding::warn(&SKILLPACK_MISSING, at, fit_names([namespace], message))
+    let text = "SkillPack \"memory\" not found in namespace {}";
+    warning(&SKILLPACK_MISSING, at, text, [namespace])
 }

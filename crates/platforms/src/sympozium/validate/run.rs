@@ -1,19 +1,9 @@
 //! Validates an AgentRun; those of Celln run in a virtual machine without a pod, skills or shared memory.
 
-use crate::prelude::*;
-use crate::sympozium::api::agent::{
-    agent_ref, agent_ref_pointer, has_memory, is_celln, memory_skill, skills,
-};
-use crate::sympozium::api::ensemble::shares_memory;
-use crate::sympozium::api::{BUDGET_ACTIONS, ENSEMBLE_LABEL, is_true, label};
-use crate::sympozium::codes::{
-    BUDGET_SPENT, CELLN_NO_MEMORY, CELLN_NO_SHARED_MEMORY, CIRCUIT_OPEN, ENSEMBLE_LABEL_DIFFERS,
-    LEGACY_INSTANCE_REF, WARM_POOL_NO_MEMORY,
-};
 use crate::sympozium::lookup;
-use crate::sympozium::report::{Report, warning, whole};
+use crate::sympozium::prelude::*;
+use crate::sympozium::report::{Report, whole};
 use memgate_model::finding::Severity::{Deny, Warn};
-use memgate_model::request::Operation;
 use memgate_primitives::pointer::Path::{Index, Key, Known};
 
 use super::pods;

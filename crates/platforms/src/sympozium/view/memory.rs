@@ -1,33 +1,11 @@
 //! The views of the kinds that declare memory: Agent, Ensemble and SkillPack.
 
-use std::borrow::Cow;
-
-use serde_json::json;
-
+use crate::sympozium::prelude::*;
 use crate::{container_view, endpoint_view};
-use memgate_model::family::Subject;
-use memgate_model::memory_view::{
-    EndpointSource, EndpointView, MemoryView, ReferenceView, Role, SecretView, SharingConfigView,
-    SharingView, SourceView, ViewValue, Why, qualified,
-};
-use memgate_model::object::{Lookup, Object};
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
-use memgate_primitives::pointer::Pointer;
+use memgate_model::memory_view::{SharingConfigView, SharingView, qualified};
 use memgate_primitives::quantity;
 
 use super::{new_view, subject_of};
-use crate::sympozium::api::agent::{
-    agent_ref, agent_ref_pointer, ensemble_label, has_legacy_memory, has_memory, inherits_skills, is_celln,
-    memory_skill, sidecar_image, skills,
-};
-use crate::sympozium::api::ensemble::{
-    AgentConfig, Ensemble, SharedMemory, VisibilitySource, effective_visibility, shares_memory,
-};
-use crate::sympozium::api::{
-    AGENT, AGENT_OLD, CONFIG_LABEL, ENSEMBLE, ENSEMBLE_LABEL, MEMORY_SERVER, MEMORY_SKILL, MODE_ANNOTATION,
-    PACK_LABEL, PERSONA_LABEL, SKILL_PACK, STORAGE_SIZE_DEFAULT, VISIBILITIES, private_url, shared_url,
-};
 use crate::sympozium::lookup::{self, PackMode};
 use crate::sympozium::variables::access;
 

@@ -1,16 +1,10 @@
 //! The views of sessions with storage of their own: the workspaces of an Agent, and what a harness keeps.
 
-use memgate_model::family::Subject;
-use memgate_model::memory_view::{MemoryView, ReferenceView, Role, ViewValue};
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
+use crate::sympozium::prelude::*;
 use memgate_primitives::duration::nanoseconds;
-use memgate_primitives::pointer::Pointer;
 
 use super::memory::storage;
 use super::new_view;
-use crate::sympozium::api::agent::agent_ref;
-use crate::sympozium::api::{AGENT, WORKSPACE_SESSION, is_true};
 use crate::sympozium::lookup;
 
 /// The nanoseconds of a second.

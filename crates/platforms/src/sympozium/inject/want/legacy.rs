@@ -1,14 +1,9 @@
 //! The older memory: a ConfigMap that the agent has mounted.
 
 use crate::inject::parts::mounts_pointer;
-use crate::prelude::*;
-use crate::sympozium::api::private_server;
-use crate::sympozium::codes::POD_VOLUME_CONFLICT;
 use crate::sympozium::inject::origin;
-use crate::sympozium::report::warning;
+use crate::sympozium::prelude::*;
 use crate::sympozium::variables::LEGACY;
-use memgate_model::edit::Origin;
-use serde_json::json;
 
 use super::{WantedBuilder, part};
 

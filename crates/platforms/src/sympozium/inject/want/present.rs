@@ -7,18 +7,13 @@ use crate::common::{POD_PART_LOST, POD_SIDECAR_BLOCKS, POD_VOLUME_READ_ONLY, PUT
 use crate::inject::parts::{WantedPart, add_mounts, init_containers_pointer};
 use crate::inject::viable::ports::Listener;
 use crate::inject::viable::present::PresentServer;
-use crate::prelude::*;
-use crate::sympozium::api::agent::sidecar_image;
-use crate::sympozium::api::{CLAIM, MEMORY_SERVER, MEMORY_SERVER_PORT};
 use crate::sympozium::inject::{database, mount_of};
 use crate::sympozium::lookup;
+use crate::sympozium::prelude::*;
 use crate::sympozium::variables::PRIVATE_URL;
-use memgate_model::edit::{Edit, Op, Origin, Value};
-use memgate_model::finding::Severity;
+use memgate_model::edit::Value;
 use memgate_model::platform_settings::MIN_SIDECAR_VERSION;
 use memgate_model::pod::read;
-use memgate_model::view::Text;
-use serde_json::json;
 
 use super::sidecar::{DATABASE, DATABASE_PATH, IPC_PATH, IPC_VOLUMES, USUAL_CLAIM, other_volume};
 use super::{PACK_SIDECAR, PodContext, WantedBuilder, is_local, part};
@@ -32,13 +27,10 @@ const DROPPED: &str = "put back, since another webhook dropped it";
 /// The memory servers that the pod has, at most one of each name, the one that memgate added first.
 pub(super) fn servers<'p>(context: &PodContext<'p>, work: &Budget<'_>) -> Vec<PresentServer<'p>> {
     let mut servers = context.around.servers([MEMORY_SERVER, PACK_SIDECAR], work);
-    if !servers.is_empty() {
-        let named = context.init_containers_of_ours();
-        for server in &mut servers {
-            server.is_ours = named.iter().any(|name| name == server.name());
-        }
-        servers.sort_by_key(|server| !server.is_ours);
+    for server in &mut servers {
+        server.is_ours = context.is_ours(server.name());
     }
+    servers.sort_by_key(|server| !server.is_ours);
     servers
 }
 

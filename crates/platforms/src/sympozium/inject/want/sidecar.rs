@@ -11,23 +11,14 @@ use crate::common::{POD_ARCH, POD_VOLUME_READ_ONLY};
 use crate::inject::env::escape_references;
 use crate::inject::parts::{WantedPart, init_containers_pointer, mounts_pointer};
 use crate::inject::viable::sizes::AddedContainer;
-use crate::prelude::*;
-use crate::sympozium::api::agent::{sidecar_command, sidecar_env, sidecar_image, sidecar_resources};
-use crate::sympozium::api::ensemble::{configs_field, find_config};
-use crate::sympozium::api::{CLAIM, MEMORY_SERVER, MEMORY_SERVER_PORT};
-use crate::sympozium::codes::{
-    CLAIM_MISSING, HARNESS_NO_IPC, HOST_NETWORK_SIDECAR, POD_PACK_CREDENTIAL, POD_VOLUME_CONFLICT,
-    SEEDS_TOO_LARGE,
-};
 use crate::sympozium::inject::{instance_label, origin as object_origin};
-use crate::sympozium::report::{filled, warning};
+use crate::sympozium::prelude::*;
 use crate::sympozium::variables::{PRIVATE_TOKEN, PRIVATE_URL};
-use memgate_model::edit::Origin;
 use memgate_model::platform_settings::{Sizes, Sympozium};
 use memgate_model::pod::Mount;
 use memgate_primitives::credential::{is_credential_name, value_spans};
 use memgate_primitives::plain_text::shown_key;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{PodContext, WantedBuilder, part};
 
@@ -87,7 +78,7 @@ impl<'s> WantedBuilder<'_, 's> {
         let ipc = self.ipc_volume(origin);
         let server = self.server((pack, sizes), ipc, origin, state);
         self.parts.init_containers.push((self.pod.around.places().front, server));
-        if self.pod.init_containers_of_ours().iter().any(|name| name == MEMORY_SERVER) {
+        if self.pod.is_ours(MEMORY_SERVER) {
             self.put_back(init_containers_pointer(), &format!("\"{MEMORY_SERVER}\" is lost"));
         }
         let group = self.pod.around.fs_group();

@@ -4,32 +4,17 @@
 //! Whether a server asks for its token is seldom known. A reference that is optional suits every server: without its
 //! Secret the pod starts, and can only read from a server that asks for the token.
 
-use std::collections::BTreeMap;
-
 use crate::inject::env::Variable;
 use crate::inject::own;
-use crate::prelude::*;
-use crate::sympozium::api::{
-    ACCESSES, AGENT_CONTAINER, AGENT_OLD, CONFIG_LABEL, ENSEMBLE_OLD, MEMORY_SERVER, MEMORY_SERVER_PORT,
-    PACK_LABEL, PERSONA_LABEL, ROLE_LABEL, TOKEN_KEY, private_server, shared_server, token_secret,
-};
-use crate::sympozium::codes::{
-    POD_TOKEN_EXPOSED, POD_TOKEN_HARNESS, POD_TOKEN_LITERAL, POD_TOKEN_READ_ONLY, WRITER_TOKEN_MISSING,
-};
-use crate::sympozium::report::{filled, warning};
+use crate::inject::viable::{elements, json};
+use crate::sympozium::prelude::*;
 use crate::sympozium::variables::{
     ACCESS, ADMIN_TOKEN, PRIVATE_TOKEN, PRIVATE_URL, SHARED_TOKEN, SHARED_URL,
 };
 use crate::workloads::DEPLOYMENT;
-use memgate_model::edit::{EnvSource, KeyRef};
-use memgate_model::finding::Code;
-use memgate_model::kind::SECRET;
 use memgate_model::platform_settings::WriterTokens;
-use memgate_model::pod::{self, Container, EnvVarView, Mount, NamedView, visit_elements};
-use memgate_model::view::{Text, view};
-use memgate_primitives::pointer::Path;
-use serde_json::Value;
-use serde_json::value::RawValue;
+use memgate_model::pod::{self, EnvVarView, Mount};
+use serde_json::Value as Json;
 
 use super::{PACK_SIDECAR, WantedBuilder};
 
@@ -43,24 +28,6 @@ struct Token {
     owner: String,
     /// The name of the server's Deployment and Service.
     server: String,
-}
-
-view! {
-    /// The source of a volume.
-    VolumeSourceView {
-        /// The name, if it is a Secret.
-        secret: Text<'a> = "secretName",
-        /// The sources, unread, if it joins several.
-        sources: &'a RawValue = "sources",
-    }
-
-    /// One of several sources.
-    SourceView {
-        /// A Secret of which every key becomes a variable.
-        of_variables: NamedView<'a> = "secretRef",
-        /// A Secret of which every key becomes a file.
-        of_files: NamedView<'a> = "secret",
-    }
 }
 
 /// Secrets with tokens, each with the Agent or Ensemble of its server.
@@ -123,7 +90,7 @@ impl<'s> WantedBuilder<'_, 's> {
     }
 
     /// The reference that a sidecar and its agent get: that of the SkillPack, else the usual one.
-    pub(super) fn sidecar_reference(&self, env: &[(&str, Value)], state: &StateReader<'s>) -> Option<KeyRef> {
+    pub(super) fn sidecar_reference(&self, env: &[(&str, Json)], state: &StateReader<'s>) -> Option<KeyRef> {
         let setting = state.settings().sympozium.writer_tokens;
         let usual = default_reference(&private_server(&self.found.instance), setting)?;
         if self.found.agent.is_some_and(|agent| *agent.kind == AGENT_OLD) || self.has_old_labels() {
@@ -131,7 +98,7 @@ impl<'s> WantedBuilder<'_, 's> {
         }
         let of_pack = env.iter().rev().find(|(name, _)| *name == PRIVATE_TOKEN).and_then(|(_, variable)| {
             let reference = variable.pointer("/valueFrom/secretKeyRef")?;
-            let optional = reference.get("optional").and_then(Value::as_bool).or(usual.optional);
+            let optional = reference.get("optional").and_then(Json::as_bool).or(usual.optional);
             key_ref(|field| reference.get(field)?.as_str(), optional)
         });
         Some(of_pack.unwrap_or(usual))
@@ -266,9 +233,9 @@ impl<'s> WantedBuilder<'_, 's> {
         let servers = [AGENT_CONTAINER, MEMORY_SERVER, PACK_SIDECAR];
         let volumes = self.pod.around.parts.volumes().enumerate();
         let held = volumes.filter_map(|(index, volume)| {
-            let source = pod::read::<VolumeSourceView<'_>>(volume.secret.or(volume.projected))?;
-            let of_secret = owner_of(source.secret.as_deref(), secrets);
-            let owner = of_secret.or_else(|| Some(first_source(source.sources, secrets)?.1));
+            let source = json(volume.secret.or(volume.projected));
+            let of_secret = owner_of(source["secretName"].as_str(), secrets);
+            let owner = of_secret.or_else(|| Some(first_source(&source["sources"], secrets)?.1));
             Some((volume.name.as_deref()?, (index, owner?)))
         });
         let held: BTreeMap<&str, (usize, &str)> = held.collect();
@@ -322,14 +289,12 @@ fn owner_of<'o>(secret: Option<&str>, secrets: &'o Secrets) -> Option<&'o str> {
 }
 
 /// The first of these Secrets in a list of sources: its index, and the owner of the token.
-fn first_source<'o>(list: Option<&RawValue>, secrets: &'o Secrets) -> Option<(usize, &'o str)> {
-    let (mut index, mut found) = (0, None);
-    visit_elements(list, |SourceView { of_variables, of_files }| {
-        let mut names = [of_variables, of_files].into_iter().flatten().filter_map(|secret| secret.name);
-        found = found.or_else(|| Some((index, names.find_map(|name| owner_of(Some(&name), secrets))?)));
-        index += 1;
-    });
-    found
+fn first_source<'o>(list: &Json, secrets: &'o Secrets) -> Option<(usize, &'o str)> {
+    let owner = |source: &Json| {
+        let names = ["secretRef", "secret"].into_iter().map(|kind| source[kind]["name"].as_str());
+        names.flatten().find_map(|name| owner_of(Some(name), secrets))
+    };
+    elements(list).iter().enumerate().find_map(|(index, source)| Some((index, owner(source)?)))
 }
 
 /// The place where a container has a token as a variable, and the owner of the token if its Secret is named.
@@ -345,6 +310,6 @@ fn of_variables<'o>(
             return Some((place.key("env").index(index), owner));
         }
     }
-    let (index, owner) = first_source(container.env_from, secrets)?;
+    let (index, owner) = first_source(&json(container.env_from), secrets)?;
     Some((place.key("envFrom").index(index), Some(owner)))
 }

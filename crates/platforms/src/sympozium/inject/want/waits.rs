@@ -4,15 +4,10 @@ use crate::common::{POD_WAIT_NO_NETWORK, TAKEN_OUT};
 use crate::inject::parts::init_containers_pointer;
 use crate::inject::viable::CutOff;
 use crate::inject::viable::sizes::AddedContainer;
-use crate::prelude::*;
-use crate::sympozium::api::{private_url, shared_url};
-use crate::sympozium::codes::HOST_NETWORK_DNS;
+use crate::sympozium::prelude::*;
 use crate::sympozium::variables::{PRIVATE_URL, SHARED_URL};
-use crate::url::Endpoint;
-use memgate_model::edit::Origin;
 use memgate_model::platform_settings::{Quantities, Sizes, Waits};
-use memgate_model::pod::Container;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{PodContext, WantedBuilder, is_loopback, part};
 
@@ -78,7 +73,7 @@ impl WantedBuilder<'_, '_> {
         let it = self.pod.around.parts.init_containers().get(existing);
         // As a native sidecar, which another webhook made of it, it keeps no pod from starting.
         let is_sidecar = it.is_some_and(Container::is_native_sidecar);
-        if is_sidecar || known_url.is_none() && !self.is_ours(wait) {
+        if is_sidecar || known_url.is_none() && !self.pod.is_ours(wait.name) {
             return;
         }
         let is_known = known_url.is_some();
@@ -173,14 +168,9 @@ impl WantedBuilder<'_, '_> {
         self.warnings.extend(finding.map(|(at, text)| Finding::warn(&POD_WAIT_NO_NETWORK, at, text)));
     }
 
-    /// Whether memgate added the wait of this name.
-    fn is_ours(&self, wait: &Wait) -> bool {
-        self.pod.init_containers_of_ours().iter().any(|it| it == wait.name)
-    }
-
     /// Takes a wait that memgate added out of the pod, where it could not succeed any more. Returns whether it does.
     fn take_out(&mut self, wait: &Wait, rule: &'static str) -> bool {
-        let is_ours = self.is_ours(wait);
+        let is_ours = self.pod.is_ours(wait.name);
         if is_ours {
             let inits = self.pod.around.parts.init_containers().iter().enumerate();
             let named = inits.filter(|(_, it)| it.name.as_deref() == Some(wait.name));
