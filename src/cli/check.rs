@@ -15,8 +15,8 @@ use crate::cli::terminal::Terminal;
 use memgate_model::finding::{Finding, Severity};
 use memgate_platforms::common::{KUSTOMIZATION_INVALID, NOT_JUDGED, VALUE_UNKNOWN};
 use memgate_policy::counts::RuleCounts;
-use memgate_workbench::build::ignored_codes::IgnoredCodes;
-use memgate_workbench::files::fix::{diffs, judged_with, summary};
+use memgate_workbench::build::rules::IgnoredCodes;
+use memgate_workbench::files::fix::{judged_with, summary};
 use memgate_workbench::files::ignore;
 use memgate_workbench::files::judge::Checked;
 use memgate_workbench::files::outcome::{FailOn, notes, nothing_found, with_page};
@@ -43,7 +43,7 @@ Examples:
   memgate check deploy/ -o html=report.html
   memgate check deploy/ -o github -o sarif=memgate.sarif -o junit=memgate.xml
   memgate check . --base origin/main
-  memgate check deploy/ --fix --diff"
+  memgate check deploy/ --fix"
 )]
 pub struct Args {
     #[command(flatten)]
@@ -206,13 +206,11 @@ fn forget(mut checked: Checked) {
     std::mem::forget(checked);
 }
 
-/// Corrects what has one right answer and reports the rest. With `--diff`, shows the corrections and reports all.
+/// Corrects what has one right answer and reports the rest.
 fn run_fix(args: &Args, mut run: Run, fail_on: FailOn, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let (before, mut fixed, mut after) = mend(&mut run)?;
     let mut is_written = true;
-    if args.fix.diff {
-        after = None;
-    } else if !write_files(&mut fixed, terminal) {
+    if !write_files(&mut fixed, terminal) {
         is_written = false;
         after = Some(judged_with(&mut run, &fixed)?);
     } else if run.plan.builder.is_some() && !fixed.is_empty() {
@@ -222,15 +220,9 @@ fn run_fix(args: &Args, mut run: Run, fail_on: FailOn, terminal: Terminal) -> an
     let mut checked = after.unwrap_or(before);
     args.fail_on.hide_later(fail_on, &mut checked);
     let report = with_page(report(&checked), "check", &checked);
-    if args.fix.diff {
-        terminal.out(&diffs(&fixed).context("failed to write the diff")?)?;
-        write_to_stderr(&report, terminal)?;
-    } else {
-        write_outputs(&report, &args.output, fail_on.warnings, terminal)?;
-    }
-    let done = if args.fix.diff { "would fix" } else { "fixed" };
+    write_outputs(&report, &args.output, fail_on.warnings, terminal)?;
     if !is_nothing(&report) {
-        terminal.note(&summary(done, &fixed, if is_written { "nothing to fix" } else { "fixed nothing" }));
+        terminal.note(&summary(&fixed, if is_written { "nothing to fix" } else { "fixed nothing" }));
     }
     write_notes(&checked, &report, fail_on, terminal);
     Ok(if is_written { exit_status(&report, fail_on) } else { ExitStatus::Failed })

@@ -24,10 +24,6 @@ pub struct FixArgs {
     /// corrected.
     #[arg(long, conflicts_with = "base")]
     pub fix: bool,
-
-    /// With --fix: print a unified diff, write nothing
-    #[arg(long, requires = "fix", conflicts_with = "output")]
-    pub diff: bool,
 }
 
 /// Corrects everything that can be: the judged objects of the files as they were, the corrected files, and the judged

@@ -101,7 +101,6 @@ fn commands() -> Vec<String> {
         "check --with inside.yaml FILE",
         "check --no-render FILE inside.yaml",
         "check --fix FILE",
-        "check --fix --diff FILE inside.yaml",
         "view FILE inside.yaml",
         "view --with FILE inside.yaml",
         "what-if --base FILE --policy own.yaml inside.yaml",

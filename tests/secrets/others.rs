@@ -26,7 +26,7 @@ const TEXTS: [&str; 12] = [
 ];
 
 /// Those that read a file that the user names.
-pub(crate) const COMMANDS: [&str; 15] = [
+pub(crate) const COMMANDS: [&str; 14] = [
     "check FILE",
     "check -o json FILE",
     "check -o github -o sarif=o.sarif -o junit=o.xml -o html=o.html FILE",
@@ -34,7 +34,6 @@ pub(crate) const COMMANDS: [&str; 15] = [
     "check --policy FILE good.yaml",
     "check --settings FILE good.yaml",
     "check --project FILE good.yaml",
-    "check --fix --diff FILE",
     "mutate FILE",
     "mutate --diff FILE",
     "test FILE",

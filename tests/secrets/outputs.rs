@@ -21,7 +21,7 @@ use crate::styles::{Style, holds_marker, objects};
 use crate::{MARKER, expect_no_marker};
 
 /// The commands that read manifests; `FILE` stands for the file.
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 23] = [
     "check -o text FILE",
     "check -o concise FILE",
     "check -o json FILE",
@@ -35,7 +35,6 @@ const COMMANDS: [&str; 24] = [
     "check --settings FILE FILE",
     "check --project FILE FILE",
     "check --fail-on warn --color always FILE",
-    "check --fix --diff FILE",
     "explain-pod FILE",
     "explain-pod mutated.yaml",
     "explain-pod mutated.yaml --with FILE",

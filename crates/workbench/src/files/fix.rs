@@ -4,19 +4,14 @@
 //! notes are not fixed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::sync::Arc;
 
-use crate::build::origins::files::TextPatches;
 use crate::build::origins::spot::FindingSpot;
 use crate::files::judge::{Checked, Decided};
 use crate::files::load::Error;
 use crate::files::run::{Run, judged_without_ignored};
-use crate::report::diff::{self, FileDiff};
 use crate::report::{LocatedFinding, counted, plain};
-use memgate_manifest::document::values;
 use memgate_manifest::fix::{Fixed, TextFix, fix};
-use memgate_manifest::mask;
 use memgate_manifest::place::{DocumentPlace, LastSource};
 use memgate_manifest::source::Source;
 use memgate_model::finding::{Details, Finding, Severity};
@@ -91,28 +86,11 @@ pub fn add_round(fixed: &mut FixedTexts, round: impl IntoIterator<Item = FixedFi
     }
 }
 
-/// The corrections as a diff, with masked credentials.
-///
-/// # Errors
-/// When the diff cannot be made, which is a fault of memgate.
-pub fn diffs(fixed: &FixedTexts) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    // No line is shown of a file without a manifest, such as a JSON Patch.
-    for (name, FixedFile { source, text, .. }) in fixed.iter().filter(|(_, fixed)| fixed.source.is_shown()) {
-        let after = Arc::new(Source::new(name.as_str(), text.as_str()));
-        let documents: Vec<_> = values(&after, &mut Vec::new()).into_iter().map(Arc::new).collect();
-        let _is_masked = TextPatches::read(&after, &documents);
-        let (before, after) = (mask::shown(source), mask::shown(&after));
-        diff::write(&FileDiff { name, before, after, origins: &[] }, &mut bytes)?;
-    }
-    Ok(bytes)
-}
-
 /// The most files that are named in the line about corrections.
 const MAX_NAMED: usize = 50;
 
-/// The number of corrections in one line, with the files, after the word `done`, unless there is `nothing`.
-pub fn summary(done: &str, fixed: &FixedTexts, nothing: &str) -> String {
+/// The number of corrections in one line, with the files, unless there is `nothing`.
+pub fn summary(fixed: &FixedTexts, nothing: &str) -> String {
     let count = fixed.values().map(|file| file.count).sum();
     if count == 0 {
         return nothing.to_owned();
@@ -121,7 +99,7 @@ pub fn summary(done: &str, fixed: &FixedTexts, nothing: &str) -> String {
         fixed.iter().map(|(name, file)| format!("{} ({})", plain(name), file.count)).collect();
     let [findings, all] =
         [(count, "finding"), (fixed.len(), "file")].map(|(count, what)| counted(count, what));
-    format!("{done} {findings} in {all}: {}", and_more(&files, MAX_NAMED))
+    format!("fixed {findings} in {all}: {}", and_more(&files, MAX_NAMED))
 }
 
 /// The sources with fixes, each with its new text, in the order of the inputs. Those for built objects are made in the files from
