@@ -109,9 +109,6 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         Ok(bytes)
     })?;
     terminal.note(&run.summary());
-    if let Some(note) = run.coverage_note() {
-        terminal.note(&note);
-    }
     note_rules(Some(&run.rules), terminal);
     Ok(ExitStatus::of(!run.inputs.errors.is_empty(), run.failed() > 0, run.results.is_empty()))
 }

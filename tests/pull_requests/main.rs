@@ -315,21 +315,21 @@ fn denies_what_the_branch_broke() {
         assert!(checked.tells("./other.yaml:4:53: note", ""), "{:?}", checked.findings);
     };
     repository.write("memory.yaml", &memory("notes-cache", "a"));
-    said("broken by this branch: ArkMemory \"notes-short\" is now \"notes-cache\"");
+    said("broken by this branch: ArkMemory \"notes-short\" is gone");
     // From below, the file has the name that it has there.
     repository.write("deploy/agent.yaml", &agent("scout", "notes-short"));
     fs::create_dir_all(repository.path.join("deploy")).expect("a directory");
     let checked = repository.check_in("deploy", &["--base", "main", "../agent.yaml", "--with", ".."]);
-    assert!(checked.tells("../agent.yaml:4:", "is gone from ../memory.yaml"), "{:?}", checked.findings);
+    assert!(checked.tells("../agent.yaml:4:", "is gone"), "{:?}", checked.findings);
     fs::remove_dir_all(repository.path.join("deploy")).expect("is there");
     // The state has the name too.
     let checked = repository.check(&["--base", "main", "agent.yaml", "--with", "."]);
-    let gone = "broken by this branch: ArkMemory \"notes-short\" is gone from memory.yaml";
+    let gone = "broken by this branch: ArkMemory \"notes-short\" is gone";
     assert!(checked.tells("agent.yaml:4:", gone), "{:?}", checked.findings);
     repository.write("memory.yaml", &memory("notes-short", "b"));
-    said("broken by this branch: ArkMemory \"notes-short\" is gone from memory.yaml");
+    said("broken by this branch: ArkMemory \"notes-short\" is gone");
     fs::remove_file(repository.path.join("memory.yaml")).expect("is there");
-    said("broken by this branch: ArkMemory \"notes-short\" is gone with memory.yaml");
+    said("broken by this branch: ArkMemory \"notes-short\" is gone");
     repository.write("memory.yaml", &memory("notes-short", "a"));
     repository.write("agent.yaml", &agent("scout", "notes-shor"));
     said("did you mean \"notes-short\"?; broken by this branch: it named \"notes-short\" before");
@@ -343,14 +343,14 @@ fn denies_what_the_branch_broke() {
     repository.write("memory.yaml", &memory("notes-short", "a"));
     repository.write("agent.yaml", &agent("finder", "notes-short"));
     let checked = repository.check(&["--base", "main", "."]);
-    let broken = "broken by this branch: ArkAgent \"scout\" is now \"finder\"";
+    let broken = "broken by this branch: ArkAgent \"scout\" is gone";
     assert!(checked.tells("./pod.yaml:3:", broken), "{:?}", checked.findings);
 
     repository.write("agent.yaml", &agent("scout", "notes-short"));
     repository.write("secret.yaml", &secret("more"));
     let checked = repository.check(&["--base", "main", "."]);
     assert!(
-        checked.tells("./memory.yaml:4:", "broken by this branch: Secret \"url\" is gone from secret.yaml"),
+        checked.tells("./memory.yaml:4:", "broken by this branch: Secret \"url\" is gone"),
         "{:?}",
         checked.findings
     );
@@ -376,7 +376,7 @@ fn what_pods_name_breaks_too() {
     repository.write("agent.yaml", &agent.replace("namespace: a", "namespace: b"));
     let checked = repository.check(&["--base", "main", "."]);
     assert_eq!(checked.code, Some(1), "{:?} {}", checked.findings, checked.stderr);
-    let broken = "broken by this branch: ArkAgent \"scout\" is gone from agent.yaml";
+    let broken = "broken by this branch: ArkAgent \"scout\" is gone";
     assert!(checked.tells("./pods.yaml:7:", broken), "{:?}", checked.findings);
 }
 

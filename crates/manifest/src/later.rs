@@ -370,12 +370,6 @@ impl<'t> Iterator for Variables<'t> {
     }
 }
 
-/// The names of the variables in a text that have no default and no other operator, each with its first byte.
-pub fn variables_without_default(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let plain = Variables(text, 0).filter(|variable| variable.is_plain && variable.default.is_none());
-    plain.map(|variable| (variable.bytes.start, variable.name))
-}
-
 /// Puts in what is known.
 struct Filling<'g, G> {
     /// What the inputs say of variables, by their names.

@@ -7,9 +7,9 @@ use crate::platform_settings::PlatformSettings;
 use memgate_primitives::glob::Glob;
 
 /// The settings.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// The enabled families, in the order in which they are asked about a pod. The default is all of them.
+    /// The enabled families, in the order in which they are asked about a pod. For users the default is all of them.
     pub families: Vec<&'static Family>,
     /// The namespace of requests and objects that do not name one, if it was given. In a cluster all of
     /// them name one.

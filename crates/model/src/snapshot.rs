@@ -16,7 +16,7 @@ use crate::state_uses::StateUses;
 use memgate_primitives::budget::Budget;
 
 /// The objects that decisions may read, and the settings that they follow.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     /// The settings of this installation.
     pub settings: Settings,
@@ -34,8 +34,7 @@ pub struct Snapshot {
 impl Snapshot {
     /// A snapshot in which nothing is known of any kind.
     pub fn new(settings: Settings) -> Self {
-        let (policies, makers) = (Arc::default(), Arc::default());
-        Self { settings, crds: None, policies, makers, uses: None, kinds: Kinds::default() }
+        Self { settings, ..Self::default() }
     }
 
     fn for_readers(&self) -> (&Kinds, &Makers, Option<&GivenCrds>, Option<&StateUses>) {

@@ -10,7 +10,6 @@
 pub(crate) mod assignments;
 pub mod builder;
 pub mod exclude;
-pub mod ignored_codes;
 pub mod judged_by;
 pub mod kustomization;
 pub mod layout;

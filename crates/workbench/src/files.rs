@@ -22,7 +22,6 @@ pub(crate) mod judged_documents;
 pub mod kind_schema;
 pub mod kustomize;
 pub mod load;
-pub(crate) mod made_elsewhere;
 pub mod map;
 pub mod map_verdicts;
 pub(crate) mod misspelt;

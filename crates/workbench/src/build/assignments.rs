@@ -7,19 +7,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::build::layout::name_of;
-use crate::build::object_name::object_ref;
 use crate::paths::{Roots, normal};
-use crate::report::ObjectRef;
 use memgate_manifest::document::{Document, parse_parts};
 use memgate_manifest::later::{Given, is_filled_in_later};
-use memgate_manifest::source::{Source, Span};
-use memgate_model::finding::Finding;
-use memgate_model::recurring_texts::RecurringTexts;
-use memgate_platforms::common::KUSTOMIZATION_INVALID;
-use memgate_primitives::name::is_dns_label;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
-use memgate_primitives::suggest::{did_you_mean, nearest};
+use memgate_manifest::source::Source;
 
 /// The group of Kustomizations that Flux applies.
 const FLUX: &str = "kustomize.toolkit.fluxcd.io";
@@ -37,17 +28,6 @@ pub(crate) struct Assignment {
     is_open: bool,
     /// Whether it puts values in.
     pub(crate) has_post_build: bool,
-    /// What is wrong with it.
-    pub(crate) faults: Vec<AssignmentFault>,
-}
-
-/// A finding at a place of a Kustomization.
-#[derive(Debug, Clone)]
-pub(crate) struct AssignmentFault {
-    pub(crate) source: Arc<Source>,
-    pub(crate) span: Span,
-    pub(crate) object_ref: ObjectRef,
-    pub(crate) finding: Finding,
 }
 
 impl Assignment {
@@ -59,12 +39,6 @@ impl Assignment {
             None => Given::Nothing,
         }
     }
-
-    /// What is likely meant by a variable that has no value, in words.
-    pub(crate) fn near(&self, name: &str) -> String {
-        let near = nearest(name, self.values.keys().map(String::as_str));
-        did_you_mean(near.map(|near| format!("${{{near}}}")).as_deref())
-    }
 }
 
 /// The Kustomizations in some texts, by their paths.
@@ -72,9 +46,6 @@ impl Assignment {
 pub(crate) struct Assignments {
     pub(crate) all: Vec<(PathBuf, Arc<Assignment>)>,
 }
-
-/// Tells where a field of a document stands.
-type PlaceOf<'p> = dyn FnMut(&Document, &Pointer) -> (Arc<Source>, Span) + 'p;
 
 /// An object with values for variables.
 struct ValuesOf {
@@ -85,8 +56,8 @@ struct ValuesOf {
 }
 
 impl Assignments {
-    /// Those in these texts, each with the file that counts as its place. `place` tells where a field of a document stands.
-    pub(crate) fn of(texts: &[(Arc<Source>, PathBuf)], place: &mut PlaceOf<'_>) -> Self {
+    /// Those in these texts, each with the file that counts as its place.
+    pub(crate) fn of(texts: &[(Arc<Source>, PathBuf)]) -> Self {
         let (mut found, mut roots) = (Self::default(), Roots::default());
         let puts_in = |text: &str| {
             text.contains(FLUX) && ["postBuild", "targetNamespace"].iter().any(|it| text.contains(it))
@@ -106,7 +77,7 @@ impl Assignments {
         for (source, file) in texts.iter().filter(|(source, _)| puts_in(source.text())) {
             let root = roots.of(file);
             for document in parse_parts(source).flat_map(|parsed| parsed.documents) {
-                let Some((directory, assignment)) = read(&document, (file, &root), &sources, place) else {
+                let Some((directory, assignment)) = read(&document, (file, &root), &sources) else {
                     continue;
                 };
                 found.all.push((directory, Arc::new(assignment)));
@@ -138,7 +109,6 @@ fn read(
     document: &Document,
     (file, root): (&Path, &Path),
     sources: &BTreeMap<(bool, String), Vec<ValuesOf>>,
-    place: &mut PlaceOf<'_>,
 ) -> Option<(PathBuf, Assignment)> {
     let is_flux = document.group() == FLUX && document.kind() == "Kustomization";
     let spec = document.value().get("spec").filter(|_| is_flux)?;
@@ -152,25 +122,13 @@ fn read(
     if is_elsewhere || is_filled_in_later(path) || post_build.is_none() && target.is_none() {
         return None;
     }
-    let wrong = target.filter(|it| !is_dns_label(it) && !is_filled_in_later(it));
-    let object_ref = object_ref(document, None, &mut RecurringTexts::default());
-    let namespace = target.filter(|_| wrong.is_none()).map(str::to_owned);
-    let (of_file, _) = place(document, &Pointer::root());
-    let title = format!("Kustomization {}", named(document));
+    let namespace = document.namespace().map(|it| format!("{it}/")).unwrap_or_default();
     let mut assignment = Assignment {
-        place: format!("{title}, {}", name_of(&normal(Path::new(of_file.name())))),
-        namespace,
+        place: format!("Kustomization {namespace}{}, {}", document.name(), name_of(&normal(file))),
+        namespace: target.map(str::to_owned),
         has_post_build: post_build.is_some(),
         ..Assignment::default()
     };
-    assignment.faults.extend(wrong.map(|target| {
-        let at = Pointer::new("/spec/targetNamespace");
-        let (source, span) = place(document, &at);
-        let why = "is not a valid name of a namespace, so each object here is refused";
-        let finding = Finding::deny(&KUSTOMIZATION_INVALID, at, format!("{} {why}", quoted(target)))
-            .proposing_name(target);
-        AssignmentFault { source, span, object_ref, finding }
-    }));
     let reads = post_build.and_then(|it| it.get("substituteFrom")).and_then(Value::as_array);
     for reads in reads.into_iter().flatten() {
         let text = |field| reads.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -202,11 +160,6 @@ fn read(
 /// How many directories two files have in common: of two objects of a name the nearer one is meant.
 pub(crate) fn common(one: &Path, other: &Path) -> usize {
     one.components().zip(other.components()).take_while(|(a, b)| a == b).count()
-}
-
-fn named(document: &Document) -> String {
-    let namespace = document.namespace().map(|it| format!("{it}/")).unwrap_or_default();
-    format!("{namespace}{}", document.name())
 }
 
 /// Flux leaves line ends out of values.

@@ -8,7 +8,6 @@ use crate::build::rendered::Rendered;
 use memgate_manifest::source::Source;
 
 pub(crate) mod files;
-pub(crate) mod find;
 pub(crate) mod search;
 pub mod spot;
 

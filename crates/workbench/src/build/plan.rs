@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use crate::build::builder::Builder;
 use crate::build::exclude::Exclude;
-use crate::build::ignored_codes::IgnoredCodes;
 use crate::build::judged_by::JudgedBy;
 use crate::build::origins::files::{Files, file_name};
+use crate::build::rules::IgnoredCodes;
 use crate::build::rules::Rules;
 use crate::build::texts::{DEFAULT_MAX_BYTES, bounded, file};
 use crate::paths::normal;

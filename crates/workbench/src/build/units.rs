@@ -15,8 +15,6 @@ use crate::build::assignments::Assignments;
 use crate::build::builder::{Builder, build};
 use crate::build::layout::{Layout, Reach, Tool, Top, is_marker, name_of, shown};
 use crate::build::neighbours::Neighbours;
-use crate::build::origins::Origins;
-use crate::build::origins::find::SpotsOf;
 use crate::build::ours::Ours;
 use crate::build::plan::Plan;
 use crate::build::releases::{Release, Releases};
@@ -32,7 +30,6 @@ use memgate_manifest::error::Error as InputError;
 use memgate_manifest::source::Source;
 use memgate_model::makers::Makers;
 use memgate_model::settings::Settings;
-use memgate_primitives::pointer::Pointer;
 
 /// So many times releases are looked for in what was built: an Application may install a chart with Applications.
 const MOST_ROUNDS: usize = 8;
@@ -62,7 +59,7 @@ impl Units {
         let nothing = Unit::default();
         let of_units = self.all.iter().map(|it| (&*it.unit, &*it.sources));
         for (unit, sources) in [(&nothing, plain)].into_iter().chain(of_units) {
-            all.add_unit(Arc::clone(&unit.files), Arc::clone(&unit.directories));
+            all.add_unit(Arc::clone(&unit.files));
             if self.all.is_empty() {
                 break;
             }
@@ -71,7 +68,7 @@ impl Units {
                 let document = unit.in_its_namespace(document);
                 add_maker(&mut makers, settings, document.value());
                 if let Some(object) = reference(settings, document.value()) {
-                    all.add(object, document.source().name());
+                    all.add(object);
                 }
             }
             all.may_make.push(makers);
@@ -111,7 +108,6 @@ pub(crate) struct Units {
     pub(crate) errors: Vec<InputError>,
     /// The programs that built, with their versions.
     pub(crate) tools: BTreeSet<String>,
-    pub(crate) assignments: Assignments,
     pub(crate) layout: Layout,
     /// The namespaces of what was not built.
     pub(crate) unknown: BTreeSet<String>,
@@ -384,11 +380,7 @@ impl Building<'_> {
     /// The charts of releases, and what else is installed and used by others too.
     fn jobs_of_releases(&mut self, seen: &mut BTreeSet<(PathBuf, String)>, has_charts: bool) -> Vec<Job> {
         let releases = Releases::of(&self.texts).all.into_iter().map(|(directory, it)| (directory, Some(it)));
-        // Only the paths are wanted here: to search for places may run kustomize.
-        let mut place =
-            |document: &Document, _: &Pointer| (Arc::clone(document.source()), document.source().span(0, 0));
-        let assigned = Assignments::of(&self.texts, &mut place).all;
-        let assigned = assigned.into_iter().map(|(directory, _)| (directory, None));
+        let assigned = Assignments::of(&self.texts).all.into_iter().map(|(directory, _)| (directory, None));
         let mut jobs = Vec::new();
         for (directory, release) in releases.chain(assigned) {
             let Some(top) = self.units.layout.top_at(&directory) else { continue };
@@ -417,14 +409,7 @@ impl Building<'_> {
     /// Gives units what Kustomizations of Flux put in, and the namespace of an Application: a unit for each that does, and one
     /// of the plain files below the path of a Kustomization.
     fn assign(&mut self, plain: &mut Vec<Arc<Source>>) {
-        let mut origins = Origins::default();
-        origins.rendered.clone_from(&self.by_name);
-        let mut files = self.plan.files();
-        let mut place = |document: &Document, pointer: &Pointer| {
-            let spot = SpotsOf { origins: &origins, files: &mut files }.of(document, pointer);
-            (Arc::clone(spot.source()), spot.caret())
-        };
-        let assignments = Assignments::of(&self.texts, &mut place);
+        let assignments = Assignments::of(&self.texts);
         let releases = Releases::of(&self.texts).all;
         let mut all = Vec::new();
         for UnitTexts { unit, sources, rendered } in std::mem::take(&mut self.units.all) {
@@ -474,6 +459,5 @@ impl Building<'_> {
             all.push(UnitTexts { unit, sources, rendered: Vec::new() });
         }
         self.units.all = all;
-        self.units.assignments = assignments;
     }
 }

@@ -19,14 +19,13 @@ use crate::files::notices::unreadable_errors;
 use crate::files::places::DocumentValue;
 use crate::files::read::collect;
 use crate::report::cases::{CaseReport, CaseResult};
-use crate::report::counted;
 use memgate_core::admission;
 use memgate_manifest::document::{Document, values};
 use memgate_model::decision::Decision;
 use memgate_model::policy::Policies;
 use memgate_model::request::Occasion;
 use memgate_model::snapshot::Snapshot;
-use memgate_policy::counts::{RuleCount, RuleCounts};
+use memgate_policy::counts::RuleCounts;
 use memgate_primitives::pointer::Pointer;
 
 /// What came of the cases.
@@ -69,15 +68,6 @@ impl CaseRun {
             errors: self.inputs.errors.iter().map(input_error).collect(),
             rules: Some(&self.rules),
         }
-    }
-
-    /// The number of rules that fired in no case, or in each that they judged.
-    pub fn coverage_note(&self) -> Option<String> {
-        let all: Vec<RuleCount> = self.rules.iter().map(|(.., count)| count).collect();
-        let never = all.iter().filter(|rule| rule.fired == 0).count();
-        let always = all.iter().filter(|rule| rule.fired > 0 && rule.fired == rule.judged).count();
-        let rules = counted(all.len(), "rule");
-        (!all.is_empty()).then(|| format!("{rules} of policies: {never} never fired, {always} always did"))
     }
 
     /// The number of cases that passed and failed, or why none was run.

@@ -1,10 +1,9 @@
 //! The difference of two runs: what the base of a branch had, and which references resolved there and do not any more.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::build::layout::shown;
 use crate::build::plan::Plan;
 use crate::files::judge::{Checked, Decided, NO_OBJECT_OF_KIND};
 use crate::files::passed_over::Why;
@@ -73,21 +72,19 @@ impl AtBase {
     }
 
     /// What became of what a finding says to be missing, in words; `None` if it did not resolve before.
-    fn fate(
-        &self,
-        finding: &Finding,
-        now: &Decided,
-        before: &[&Decided],
-        new: &BTreeSet<ObjectKey>,
-    ) -> Option<Fate> {
+    fn fate(&self, finding: &Finding, now: &Decided, before: &[&Decided]) -> Option<Fate> {
         let pointer = &finding.pointer;
         let was_missing =
             |it: &&Decided| it.findings().any(|it| (it.code, &it.pointer) == (finding.code, pointer));
         if before.is_empty() || before.iter().any(was_missing) {
             return None;
         }
+        let is_gone = |gone: &Reference| {
+            let how = format!("{} {} is gone", gone.kind.kind, quoted(&gone.name));
+            Fate { gone: Some(gone.clone()), how }
+        };
         if let Some(gone) = finding.missing.iter().find(|it| self.file_of(it).is_some()) {
-            return Some(self.gone(gone, new));
+            return Some(is_gone(gone));
         }
         let text_at = |decided: &Decided, pointer: &Pointer| {
             let place = &decided.object.place;
@@ -108,31 +105,13 @@ impl AtBase {
             return None;
         }
         if text(now)? == named {
-            let what = |it: &Reference| format!("{} {} is gone", it.kind.kind, quoted(&it.name));
-            let how = finding.missing.first().map_or_else(|| "it was there before".to_owned(), what);
-            return Some(Fate { gone: finding.missing.first().cloned(), how });
+            let unnamed = || Fate { gone: None, how: "it was there before".to_owned() };
+            return Some(finding.missing.first().map_or_else(unnamed, is_gone));
         }
         // An element of a list may have moved.
         let list = pointer.parent().filter(|_| *pointer != pointer.without_indexes());
         let is_there = list.and_then(|list| text_at(now, &list)).is_some_and(|list| list.contains(&named));
         (!is_there).then(|| Fate { gone: None, how: format!("it named {} before", quoted(&named)) })
-    }
-
-    /// What became of an object of the base.
-    fn gone(&self, gone: &Reference, new: &BTreeSet<ObjectKey>) -> Fate {
-        let Reference { kind, namespace, name } = gone;
-        let old = format!("{} {}", kind.kind, quoted(name));
-        let is_like = |[k, home, _]: &&ObjectKey| (&**k, &**home) == (kind.kind, &**namespace);
-        let start: ObjectKey = [kind.kind, namespace, ""].map(Arc::from);
-        let like: Vec<_> = new.range(start..).take_while(is_like).take(2).collect();
-        let file = self.file_of(gone).filter(|file| *file != self.root);
-        let how = match (&*like, file) {
-            ([[.., now]], _) => format!("{old} is now {}", quoted(now)),
-            (_, None) => format!("{old} is gone"),
-            (_, Some(file)) if file.exists() => format!("{old} is gone from {}", plain(&shown(&file))),
-            (_, Some(file)) => format!("{old} is gone with {}", plain(&shown(&file))),
-        };
-        Fate { gone: Some(gone.clone()), how }
     }
 }
 
@@ -158,14 +137,12 @@ pub(crate) fn mark(checked: &mut Checked, base: &AtBase, (tree, plan): (&Tree, &
 }
 
 fn mark_broken(checked: &mut Checked, base: &AtBase) {
-    let names = checked.decided.iter().map(|it| name_of(&it.object.object_ref));
-    let new: BTreeSet<ObjectKey> = names.filter(|name| !base.numbers.contains_key(name)).collect();
     let fates = checked.decided.iter().map(|decided| {
         if !decided.findings().any(is_about_missing) {
             return Vec::new();
         }
         let before = base.same(&decided.object.object_ref);
-        let fate = |finding| base.fate(finding, decided, &before, &new);
+        let fate = |finding| base.fate(finding, decided, &before);
         decided.findings().map(|it| Some(it).filter(|it| is_about_missing(it)).and_then(fate)).collect()
     });
     let fates: Vec<Vec<Option<Fate>>> = fates.collect();

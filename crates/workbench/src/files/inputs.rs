@@ -24,7 +24,7 @@ use memgate_primitives::pointer::Pointer;
 use serde_json::Value;
 
 /// Everything that was read.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Inputs {
     /// The name of the unit; empty for plain manifests.
     pub unit: String,
@@ -107,42 +107,7 @@ pub struct Unfilled {
 impl Inputs {
     /// Nothing read yet, with a state that decisions may look at.
     pub fn new(snapshot: Snapshot) -> Self {
-        Self {
-            unit: String::new(),
-            number: 0,
-            neighbours: Arc::default(),
-            sources: Vec::new(),
-            objects: Vec::new(),
-            snapshot,
-            unfilled: Vec::new(),
-            assignment: None,
-            installers: Vec::new(),
-            left: Arc::default(),
-            fallback: None,
-            passed_over: Vec::new(),
-            notices: Vec::new(),
-            of_read: Vec::new(),
-            errors: Vec::new(),
-            origins: Origins::default(),
-            places: ObjectPlaces::default(),
-            policies: PolicyFiles::default(),
-            standing: Standing::default(),
-            changes: Changes::default(),
-            empty: Vec::new(),
-            skipped: Vec::new(),
-            unread: 0,
-            makers: BTreeMap::new(),
-            not_built: Vec::new(),
-            unreached: Vec::new(),
-            tools: BTreeSet::new(),
-            parts: Vec::new(),
-            switched_off: Vec::new(),
-            lowered: BTreeMap::new(),
-            unreadable_state: 0,
-            is_partial: false,
-            is_narrow: false,
-            assumed: None,
-        }
+        Self { snapshot, ..Self::default() }
     }
 
     /// How many files were read.

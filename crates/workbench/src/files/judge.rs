@@ -1,10 +1,9 @@
 //! Decides about every object of the inputs, as both webhook calls would.
 //!
 //! ```text
-//! Inputs ──decide_all──▶ JudgedObjects ──keep_first, cause, notes──▶ Checked
+//! Inputs ──decide_all──▶ JudgedObjects ──keep_first, notes──▶ Checked
 //! ```
 
-pub(crate) mod cause;
 mod decide;
 mod notes;
 
@@ -52,7 +51,7 @@ pub struct Checked {
     pub codes_of_policies: BTreeSet<String>,
     /// How many objects each rule of the policies judged; empty if no policy took part.
     pub rule_counts: RuleCounts,
-    /// How many findings have [ignored codes](crate::build::ignored_codes::IgnoredCodes) and were left out.
+    /// How many findings have [ignored codes](crate::build::rules::IgnoredCodes) and were left out.
     pub left_out: usize,
     /// With units, the places of the objects of each.
     pub places_of_units: BTreeMap<String, ObjectPlaces>,
@@ -171,7 +170,7 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     let mut verdicts = decide_all(&mut inputs, &snapshot, occasion);
     snapshot.policies = policies;
     keep_first_of_each(&mut verdicts.decided);
-    cause::name_users(&mut verdicts.decided, &snapshot);
+    notes::name_users(&mut verdicts.decided, &snapshot);
     notes::drop_repeated_others(&mut inputs, &verdicts.decided);
     notes::add_of_read(&mut inputs, &verdicts.decided, &snapshot);
     notes::add_makers(&mut inputs, &verdicts.decided, &snapshot);

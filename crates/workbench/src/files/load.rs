@@ -10,11 +10,10 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::build::assignments::{Assignment, AssignmentFault};
+use crate::build::assignments::Assignment;
 use crate::build::judged_by::Standings;
 use crate::build::layout::shown;
 use crate::build::object_name::{is_of_no_namespace, object_ref};
-use crate::build::origins::find::SpotsOf;
 use crate::build::ours::Ours;
 use crate::build::plan::{CLUSTER, Plan};
 use crate::build::rendered::Rendered;
@@ -24,7 +23,7 @@ use crate::build::units::{UnitTexts, Units, build_all, is_definition_or_policy};
 use crate::files::errors::error_in;
 use crate::files::inputs::Inputs;
 use crate::files::names;
-use crate::files::notices::{Notice, Notices};
+use crate::files::notices::Notices;
 use crate::files::objects::{Filled, UndecidedObject, is_checked, json_to_check};
 use crate::files::passed_over::{PassedOver, Why, pass_over};
 use crate::files::places::DocumentValue;
@@ -39,17 +38,13 @@ use memgate_core::state::makers::add_anything;
 use memgate_core::state::{AddError, SharedTexts, empty, like};
 use memgate_manifest::document::{Document, Parsed, each_value, parse_parts};
 use memgate_manifest::error::Error as InputError;
-use memgate_manifest::later::{
-    Given as Value, Later, is_of_template, lines_of, may_hold, variables_without_default,
-};
+use memgate_manifest::later::{Given as Value, Later, is_of_template, lines_of, may_hold};
 use memgate_manifest::source::Source;
-use memgate_model::finding::Finding;
 use memgate_model::kind::NAMESPACE;
 use memgate_model::object::JsonText;
 use memgate_model::recurring_texts::RecurringTexts;
 use memgate_model::state_uses::StateUses;
 use memgate_model::workload;
-use memgate_platforms::common::KUSTOMIZATION_INVALID;
 use memgate_primitives::pointer::Pointer;
 
 /// A file without a Kubernetes object, at a path that comes with a change. Its text is not shown.
@@ -217,7 +212,6 @@ pub(crate) fn load_unit(
     loading.inputs.origins.rendered.extend(rendered.into_iter().map(|it| (it.source.name().to_owned(), it)));
     loading.add_texts(sources)?;
     loading.make_unknown(&given.unknown);
-    loading.add_faults(&unit);
     Ok(loading.finish())
 }
 
@@ -457,35 +451,6 @@ impl<'p> Loading<'p> {
         let all: BTreeSet<_> = installed.chain(namespaces.iter().map(|it| Some(it.as_str()))).collect();
         for namespace in all {
             add_anything(snapshot, namespace);
-        }
-    }
-
-    /// Adds what is wrong with the Kustomization of a unit, and the variables to which it gives no value.
-    fn add_faults(&mut self, unit: &Unit) {
-        let Some(assignment) = &unit.assignment else { return };
-        let notice = |AssignmentFault { source, span, object_ref, finding }: AssignmentFault| Notice {
-            object_ref,
-            refuses_object: finding.is_denial(),
-            ..Notice::new(&source, span, finding)
-        };
-        self.inputs.notices.extend(assignment.faults.iter().cloned().map(notice));
-        let (mut seen, sources) = (BTreeSet::new(), self.inputs.sources.clone());
-        let documents = sources.iter().flat_map(parse_parts).flat_map(|parsed| parsed.documents);
-        for document in documents.filter(|it| is_checked(it.group(), it.kind())) {
-            for (at, name) in variables_without_default(document.source().slice(document.span())) {
-                let lacks = assignment.has_post_build && matches!(assignment.get(name), Value::Nothing);
-                if lacks && seen.insert(name.to_owned()) {
-                    let pointer = document.place().field_at(document.place().start() + at);
-                    let why = format!("no source of {} has ${{{name}}}", assignment.place);
-                    let message = format!("{why}, so it becomes empty{}", assignment.near(name));
-                    let finding = Finding::warn(&KUSTOMIZATION_INVALID, pointer.clone(), message);
-                    let Self { inputs, files, texts, .. } = self;
-                    let spot = SpotsOf { origins: &inputs.origins, files }.of(&document, &pointer);
-                    let notice = Notice::new(spot.source(), spot.caret(), finding);
-                    let object_ref = object_ref(&document, None, texts);
-                    inputs.notices.push(Notice { object_ref, ..notice });
-                }
-            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! The names that a build follows and that lead nowhere: the target of a patch or of a replacement, a path of Flux or Argo CD.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use regex::Regex;
@@ -12,7 +12,7 @@ use crate::build::layout::{Tool, shown};
 use crate::build::object_name::object_ref;
 use crate::build::origins::Origins;
 use crate::build::origins::files::Files;
-use crate::build::origins::find::SpotsOf;
+use crate::build::origins::search::SpotsOf;
 use crate::build::plan::Plan;
 use crate::build::units::{UnitTexts, Units};
 use crate::files::notices::Notice;
@@ -68,36 +68,27 @@ pub(crate) fn notices(units: &Units, sources: &[Arc<Source>], plan: &Plan) -> Ve
 fn of_targets(of_unit: &UnitTexts, files: &mut Files) -> Vec<Notice> {
     let unit = &of_unit.unit;
     let named = |value: &Value| {
-        let text = |field: &str| value.pointer(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-        (text("/kind"), text("/metadata/name"))
+        ["/kind", "/metadata/name"]
+            .map(|field| value.pointer(field).and_then(Value::as_str).unwrap_or_default().to_owned())
     };
-    let mut known: BTreeSet<(String, String)> =
-        of_unit.rendered.iter().flat_map(|rendered| rendered.objects()).map(named).collect();
-    let is_marker = |file: &&PathBuf| is_kustomization(file);
-    let mut renames = false;
-    for text in unit.files.iter().filter(is_marker).filter_map(|file| files.get(Path::new(&shown(file)))) {
-        renames |= ["namePrefix", "nameSuffix"].iter().any(|field| text.source.text().contains(field));
+    let printed = of_unit.rendered.iter().flat_map(|rendered| rendered.objects()).map(named);
+    let mut known: BTreeSet<[String; 2]> = printed.collect();
+    let (mut renames, mut kustomizations) = (false, Vec::new());
+    for (file, text) in unit.files.iter().filter_map(|file| Some((file, files.get(Path::new(&shown(file)))?)))
+    {
+        if is_kustomization(file) {
+            renames |= ["namePrefix", "nameSuffix"].iter().any(|field| text.source.text().contains(field));
+            kustomizations.push(text);
+        } else {
+            // A patch may remove or rename what it selects.
+            known.extend(objects(&text.values).iter().map(|document| named(document.value())));
+        }
     }
-    let mut has_all = false;
     let mut notices = Vec::new();
-    for file in unit.files.iter().filter(is_marker) {
-        let Some(text) = files.get(Path::new(&shown(file))) else { continue };
-        for document in &text.values {
-            for (at, selector) in targets(document.value()) {
-                let selects = selects(&selector, renames);
-                let is_found = |known: &BTreeSet<_>| known.iter().any(&selects);
-                if !is_found(&known) && !has_all {
-                    // A patch may remove or rename what it selects.
-                    has_all = true;
-                    for file in unit.files.iter().filter(|file| !is_kustomization(file)) {
-                        let values = files.get(Path::new(&shown(file))).map(|text| text.values.clone());
-                        let all = objects(&values.unwrap_or_default());
-                        known.extend(all.iter().map(|document| named(document.value())));
-                    }
-                }
-                if !is_found(&known) {
-                    notices.push(of_target(document, &at, &selector, &known));
-                }
+    for document in kustomizations.iter().flat_map(|text| &text.values) {
+        for (at, selector) in targets(document.value()) {
+            if !known.iter().any(selects(&selector, renames)) {
+                notices.push(of_target(document, &at, &selector, &known));
             }
         }
     }
@@ -125,7 +116,7 @@ fn targets(kustomization: &Value) -> Vec<(Pointer, Selector)> {
 
 /// Tells whether a selector may select an object, by its kind and name: it had the name that it says, or has it with a prefix
 /// or suffix.
-fn selects(selector: &Selector, renames: bool) -> impl Fn(&(String, String)) -> bool {
+fn selects(selector: &Selector, renames: bool) -> impl Fn(&[String; 2]) -> bool {
     // What is no regular expression here may be one of Go.
     let matches = |pattern: &Option<String>| {
         let regex = pattern.as_ref().map(|pattern| Regex::new(&format!("^(?:{pattern})$")));
@@ -133,7 +124,7 @@ fn selects(selector: &Selector, renames: bool) -> impl Fn(&(String, String)) -> 
     };
     let (fits_kind, fits_name) = (matches(&selector.kind), matches(&selector.name));
     let own = selector.name.clone();
-    move |(kind, name)| {
+    move |[kind, name]| {
         // A generator adds a hash.
         let has_hash = |it: &str| name.strip_prefix(it).is_some_and(|rest| rest.starts_with('-'));
         let may_be = |it: &String| has_hash(it) || renames && name.contains(it.as_str());
@@ -145,18 +136,16 @@ fn of_target(
     document: &Document,
     at: &Pointer,
     selector: &Selector,
-    known: &BTreeSet<(String, String)>,
+    known: &BTreeSet<[String; 2]>,
 ) -> Notice {
-    let of_kind = |kind: &String| known.iter().any(|(known, _)| known == kind);
-    let (field, text, names): (&str, &str, Vec<&str>) = match (&selector.name, &selector.kind) {
-        (Some(name), kind) if kind.as_ref().is_none_or(of_kind) => {
-            let named = known.iter().filter(|(known, _)| kind.as_ref().is_none_or(|kind| kind == known));
-            ("name", name, named.map(|(_, name)| name.as_str()).collect())
-        }
-        (_, Some(kind)) => ("kind", kind, known.iter().map(|(kind, _)| kind.as_str()).collect()),
-        (name, None) => ("name", name.as_deref().unwrap_or_default(), Vec::new()),
+    let kinds = || known.iter().map(|[kind, _]| kind.as_str());
+    let of_kind = known.iter().filter(|[own, _]| selector.kind.as_ref().is_none_or(|kind| kind == own));
+    let names: Vec<&str> = of_kind.map(|[_, name]| name.as_str()).collect();
+    let (field, text, all) = match (&selector.name, &selector.kind) {
+        (Some(name), kind) if kind.is_none() || !names.is_empty() => ("name", name.as_str(), names),
+        (_, kind) => ("kind", kind.as_deref().unwrap_or_default(), kinds().collect()),
     };
-    let meant = did_you_mean(nearest(text, names));
+    let meant = did_you_mean(nearest(text, all));
     let message =
         format!("no object here has the {field} {}, so this changes nothing{meant}", quoted_text(text));
     let pointer = at.key(field);
@@ -184,15 +173,7 @@ fn of_path(document: &Document, spots: &mut SpotsOf<'_>, roots: &mut Roots) -> O
     {
         return None;
     }
-    let parent = whole.parent()?;
-    let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
-    let names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    let last = whole.file_name()?.to_string_lossy();
-    let near = nearest(&last, names.iter().map(String::as_str));
-    let near = near.map(|near| PathBuf::from(below).with_file_name(near).to_string_lossy().into_owned());
-    let meant = did_you_mean(near.as_deref());
-    let message =
-        format!("{} leads nowhere: this repository has no such directory{meant}", quoted_text(path));
+    let message = format!("{} leads nowhere: this repository has no such directory", quoted_text(path));
     let finding = Finding::warn(&KUSTOMIZATION_INVALID, at.clone(), message);
     let spot = spots.of(document, &at);
     let object_ref = object_ref(document, None, &mut RecurringTexts::default());
@@ -205,7 +186,7 @@ mod tests {
 
     #[test]
     fn selectors_are_regular_expressions() {
-        let object = ("Memory".to_owned(), "prod-notes".to_owned());
+        let object = ["Memory", "prod-notes"].map(str::to_owned);
         for (kind, name, expected) in [
             (None, None, true),
             (Some("Memory"), Some("notes"), true),

@@ -8,8 +8,7 @@ use crate::build::unit::NotBuilt;
 use crate::files::inputs::Inputs;
 use crate::files::judge::Checked;
 use crate::files::map_verdicts::judge;
-use crate::files::misspelt::is_likely_ours;
-use crate::files::passed_over::{PassedOver as Skipped, Why, counts};
+use crate::files::passed_over::Why;
 use crate::files::place::table;
 use crate::paths::PROJECT_FILE;
 use crate::report::{ObjectRef, Page, PassedOver, Report, counted, plain};
@@ -104,29 +103,16 @@ pub fn with_page<'r>(report: Report<'r>, command: &'static str, checked: &'r Che
     Report { page, ..report }
 }
 
-/// The line about inputs without an object to check: where it looked, and what was nearest to one.
+/// The line about inputs without an object to check: where it looked.
 pub fn nothing_found(checked: &Checked) -> String {
-    let Inputs { sources, passed_over, not_built, empty, .. } = &checked.inputs;
+    let Inputs { sources, not_built, empty, .. } = &checked.inputs;
     let read = match sources.len() {
         0 if !not_built.is_empty() => ": nothing was built".to_owned(),
         0 if empty.is_empty() => String::new(),
         0 => format!(": {}", no_file(MANIFEST, &and_more(empty, MAX_UNREAD_IN_NOTE))),
         files => format!(" in {}", counted(files, "file")),
     };
-    let nearest = nearest(passed_over).map(|it| format!("; the nearest is {it}"));
-    plain(&format!("nothing to check was found{read}{}", nearest.unwrap_or_default())).into_owned()
-}
-
-/// What is nearest to an object to check, with its number: one of a kind that looks like one of ours, else one that is not judged
-/// for another reason than its kind.
-fn nearest(passed_over: &[Skipped]) -> Option<String> {
-    let is_of_platform = |it: &&Skipped| {
-        let of = it.object_ref.as_ref();
-        of.is_some_and(|of| of.api_version.contains('.') && is_likely_ours(of.group(), &of.kind))
-    };
-    let is_near = |it: &&Skipped| !["other-kind", "not-an-object", "template"].contains(&it.why.words().0);
-    let nearest = passed_over.iter().find(is_of_platform).or_else(|| passed_over.iter().find(is_near))?;
-    counts(passed_over.iter().filter(|it| it.title() == nearest.title())).pop()
+    plain(&format!("nothing to check was found{read}")).into_owned()
 }
 
 /// The notes about directories and globs without a file to read, and about files in them that were passed by.

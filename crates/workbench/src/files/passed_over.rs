@@ -1,6 +1,5 @@
 //! The objects and documents of the inputs that are not checked, with the reasons.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::files::objects::UndecidedObject;
@@ -110,24 +109,6 @@ impl PassedOver {
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.source, &other.source) && (self.span, self.why) == (other.span, other.why)
     }
-
-    /// The title under which it is counted: its kind, and the reason unless the kind is the reason.
-    pub(crate) fn title(&self) -> String {
-        let kind = self.object_ref.as_ref().map_or("a document", |object_ref| &object_ref.kind);
-        match self.why {
-            Why::OtherKind => kind.to_owned(),
-            why => format!("{kind} that {}", why.words().1),
-        }
-    }
-}
-
-/// The number of each kind that was passed over: `ConfigMap (2)`.
-pub fn counts<'p>(passed_over: impl IntoIterator<Item = &'p PassedOver>) -> Vec<String> {
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for passed_over in passed_over {
-        *counts.entry(passed_over.title()).or_default() += 1;
-    }
-    counts.into_iter().map(|(title, count)| format!("{title} ({count})")).collect()
 }
 
 /// Moves objects that run once and end, and policies in force, to those that are passed over; with `pods` also pods and

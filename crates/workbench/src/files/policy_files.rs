@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::build::origins::find::SpotsOf;
+use crate::build::origins::search::SpotsOf;
 use crate::build::origins::spot::Spot;
 use crate::files::errors::error_of;
 use crate::files::notices::{Notice, object_ref};

@@ -3,24 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::build::ignored_codes::IgnoredCodes;
+use crate::build::neighbours::MadeElsewhere;
 use crate::build::plan::Plan;
+use crate::build::rules::IgnoredCodes;
 use crate::files::difference::{AtBase, mark};
-use crate::files::ignore;
 use crate::files::inputs::Inputs;
-use crate::files::judge::{Checked, Decided, WITHOUT_EFFECT, check, is_departed_note};
+use crate::files::judge::{Checked, Decided, NO_OBJECT_OF_KIND, WITHOUT_EFFECT, check, is_departed_note};
 use crate::files::load::{Error, each_unit};
-use crate::files::made_elsewhere;
 use crate::files::map::map_if_wanted;
 use crate::files::notices::Notice;
-use crate::files::parts;
 use crate::files::passed_over::pass_over;
 use crate::files::policy_files::replaced;
 use crate::files::trace::trace;
 use crate::files::unjudged::{Tree, judged_documents};
+use crate::files::{ignore, parts};
 use memgate_manifest::source::Source;
+use memgate_model::decision::Decision;
 use memgate_model::elsewhere::Elsewhere;
-use memgate_model::finding::{Finding, Relation};
+use memgate_model::finding::{Finding, Relation, Severity};
+use memgate_model::object::Reference;
 use memgate_model::policy::Policies;
 use memgate_model::request::Occasion;
 
@@ -55,7 +56,7 @@ pub fn compared(run: &Run, with: Option<(&AtBase, &Tree)>) -> Result<Checked, Er
         }
         let parts = parts::judge(&inputs, *occasion);
         let mut checked = Checked { map, ..check(inputs, *occasion) };
-        made_elsewhere::apply(&mut checked);
+        leave_out_made_elsewhere(&mut checked);
         checked.standings =
             [(checked.inputs.unit.clone(), std::mem::take(&mut checked.inputs.standing))].into();
         if plan.is_base || with.is_some() {
@@ -174,7 +175,7 @@ pub fn audited(run: &Run, given: &Inputs) -> Result<Checked, Error> {
 pub fn decided(Run { plan, occasion }: &Run) -> Result<Checked, Error> {
     checked_all(plan, |inputs| {
         let mut checked = check(inputs, *occasion);
-        made_elsewhere::apply(&mut checked);
+        leave_out_made_elsewhere(&mut checked);
         checked
     })
 }
@@ -197,13 +198,13 @@ fn checked_all(plan: &Plan, check: impl Fn(Inputs) -> Checked) -> Result<Checked
 pub(crate) fn join_all(all: &mut Checked, others: Vec<Checked>) {
     let mut without_effect = WithoutEffect::default();
     name_unit(all);
-    without_effect.add(all, true);
+    without_effect.take(all);
     for mut other in others {
         name_unit(&mut other);
-        without_effect.add(&mut other, false);
+        without_effect.take(&mut other);
         join(all, other);
     }
-    all.inputs.notices.extend(without_effect.notices.into_values());
+    all.inputs.notices.extend(without_effect.all());
     all.inputs.deduplicate();
 }
 
@@ -223,40 +224,37 @@ fn name_unit(checked: &mut Checked) {
     places_of_units.insert(inputs.unit.clone(), std::mem::take(&mut inputs.places));
 }
 
-/// The findings that something had no effect. They are true if all units that have the file with it have them; plain manifests
-/// count in all.
+/// Identifies a finding that something had no effect: code, file, place and message.
+type NoticeKey = (&'static str, String, usize, String);
+
+/// The files of each unit, with its findings that something had no effect. They are true if all units that have the file with it
+/// have them; plain manifests, which come first, count in all.
 #[derive(Default)]
-struct WithoutEffect {
-    /// By code, file, place and message.
-    notices: BTreeMap<(&'static str, String, usize, String), Notice>,
-    /// The files of the units so far; those of plain manifests first.
-    files: BTreeSet<String>,
-    plain: BTreeSet<String>,
-}
+struct WithoutEffect(Vec<(BTreeSet<String>, BTreeMap<NoticeKey, Notice>)>);
 
 impl WithoutEffect {
-    /// Takes those of a unit, and drops those that the unit contradicts.
-    fn add(&mut self, checked: &mut Checked, is_first: bool) {
-        let Inputs { sources, origins, .. } = &checked.inputs;
+    /// Takes those of a unit.
+    fn take(&mut self, checked: &mut Checked) {
+        let Inputs { sources, origins, notices, .. } = &mut checked.inputs;
         let own = sources.iter().chain(origins.traced()).map(|it| it.name().to_owned());
-        let files: BTreeSet<String> = own.chain(self.plain.iter().cloned()).collect();
-        if is_first {
-            self.plain.clone_from(&files);
-        }
-        let is_one = |notice: &Notice| WITHOUT_EFFECT.contains(&notice.finding.code);
-        let all = std::mem::take(&mut checked.inputs.notices);
-        let (taken, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(is_one);
-        checked.inputs.notices = kept;
-        let key = |it: &Notice| {
+        let plain = self.0.first().into_iter().flat_map(|(files, _)| files).cloned();
+        let files = own.chain(plain).collect();
+        let taken = notices.extract_if(.., |notice| WITHOUT_EFFECT.contains(&notice.finding.code));
+        let keyed = taken.map(|it| {
             let (file, message) = (it.source.name().to_owned(), it.finding.message().into_owned());
-            (it.finding.code.name, file, it.span.start, message)
+            ((it.finding.code.name, file, it.span.start, message), it)
+        });
+        self.0.push((files, keyed.collect()));
+    }
+
+    /// The true ones, each once.
+    fn all(self) -> impl Iterator<Item = Notice> {
+        let is_true = |key: &NoticeKey| {
+            self.0.iter().all(|(files, found)| found.contains_key(key) || !files.contains(&key.1))
         };
-        let here: BTreeMap<_, _> = taken.into_iter().map(|notice| (key(&notice), notice)).collect();
-        let is_elsewhere = |file: &String| self.files.contains(file) && !files.contains(file);
-        self.notices.retain(|key, _| here.contains_key(key) || is_elsewhere(&key.1));
-        let is_new = |file: &String| files.contains(file) && !self.files.contains(file);
-        self.notices.extend(here.into_iter().filter(|(key, _)| is_first || is_new(&key.1)));
-        self.files.extend(files);
+        let all = self.0.iter().flat_map(|(_, found)| found).filter(|(key, _)| is_true(key));
+        let once: BTreeMap<NoticeKey, Notice> = all.map(|(key, it)| (key.clone(), it.clone())).collect();
+        once.into_values()
     }
 }
 
@@ -308,4 +306,36 @@ fn apply_rules(checked: &mut Checked) {
         decision.findings.retain_mut(|finding| stays(object.standing(&finding.pointer).source(), finding));
     }
     notices.retain_mut(|notice| stays(&notice.source, &mut notice.finding));
+}
+
+/// Leaves out what is said because an object is missing that another unit makes, or that something may make. Where another unit has
+/// objects of the kind, a missing one is no note.
+fn leave_out_made_elsewhere(checked: &mut Checked) {
+    let (neighbours, number) = (Arc::clone(&checked.inputs.neighbours), checked.inputs.number);
+    if neighbours.is_empty() {
+        return;
+    }
+    for Decided { decision: Decision { findings, unknown, .. }, .. } in &mut checked.decided {
+        let find = |it: &Reference| neighbours.find(number, it);
+        unknown.retain(|it| find(it) != Some(MadeElsewhere::Made));
+        let elsewhere = |it: &Finding| if it.is_denial() { None } else { it.missing.iter().find_map(find) };
+        findings.retain_mut(|finding| {
+            let found = elsewhere(finding);
+            let is_unknown = found == Some(MadeElsewhere::Unknown);
+            unknown.extend(finding.missing.first().filter(|_| is_unknown).cloned());
+            if finding.missing.iter().any(|it| neighbours.has_kind(number, it.kind)) {
+                warn(finding);
+            }
+            found.is_none()
+        });
+    }
+}
+
+/// Makes a warning of a note that the inputs hold no object of a kind.
+fn warn(finding: &mut Finding) {
+    let message = finding.message().into_owned();
+    if let Some(bare) = message.strip_suffix(&format!(" ({NO_OBJECT_OF_KIND})")) {
+        *finding = finding.clone().with_message(bare);
+        finding.severity = finding.severity.max(Severity::Warn);
+    }
 }

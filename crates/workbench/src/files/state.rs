@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::build::judged_by::{CountsAs, Standings};
 use crate::build::origins::files::Files;
-use crate::build::origins::find::SpotsOf;
+use crate::build::origins::search::SpotsOf;
 use crate::build::plan::Plan;
 use crate::files::errors::error_at;
 use crate::files::inputs::{Inputs, Unfilled};

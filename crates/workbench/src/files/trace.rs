@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use crate::build::origins::Origins;
 use crate::build::origins::files::Files;
-use crate::build::origins::find::of_field;
-use crate::build::origins::search::spot;
+use crate::build::origins::search::{of_field, spot};
 use crate::build::origins::spot::Spots;
 use crate::build::plan::Plan;
 use crate::files::copied::CopiedSecrets;

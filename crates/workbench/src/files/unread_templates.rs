@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ptr;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::build::object_name::is_of_cluster;
 use crate::files::objects::{agent_templates, is_of_agent};
@@ -58,15 +58,22 @@ pub(crate) fn findings(object: &Value, object_ref: &ObjectRef, has_chosen: bool)
     if let Some(workload) = of_cluster {
         return templates_of_cluster(workload, object, &title);
     }
-    let mut search =
-        TemplateSearch { title, outer: Outer::of((group, kind), object), found: Vec::new(), more: 0 };
-    search.fields(object.as_object(), (Path::Root, 0));
-    let TemplateSearch { mut found, more, .. } = search;
-    if let Some(last) = found.pop() {
+    let mut found = Vec::new();
+    add_templates(object, (Path::Root, 0), &other_forms((group, kind), object), &mut found);
+    let more = found.len().saturating_sub(MAX_REPORTED);
+    let note = |at: Pointer| {
+        let (field, kind) = (at.field(), shown_key(kind));
+        let message =
+            format!("{title}: the pod template at {field} is not judged: memgate does not know {kind}");
+        let finding = Finding::warn(&POD_TEMPLATE_UNREAD, at, message);
+        Finding { severity: Severity::Note, ..finding }
+    };
+    let mut notes: Vec<Finding> = found.into_iter().take(MAX_REPORTED).map(note).collect();
+    if let Some(last) = notes.pop() {
         let help = format!("{more} more places in this object are not listed");
-        found.push(if more > 0 { last.help(help) } else { last });
+        notes.push(if more > 0 { last.help(help) } else { last });
     }
-    found
+    notes
 }
 
 /// The notes that the pods of a kind without a namespace are judged as those of the default one.
@@ -122,106 +129,68 @@ fn is_agent_template(value: &Value) -> bool {
     containers.is_some_and(|list| !list.is_empty() && list.iter().all(Value::is_object)) && is_of_agent(value)
 }
 
-/// An object in which templates are looked for.
-struct Outer<'v> {
-    kind: &'v str,
-    /// What a controller says about it.
-    status: Option<*const Value>,
-    /// The parts that stand for pods in a form of its own.
-    pods: BTreeSet<*const Value>,
-}
-
-impl<'v> Outer<'v> {
-    fn of((group, kind): (&'v str, &'v str), object: &Value) -> Self {
-        let is_form = |known: &str, kinds: &str| {
-            known == group && (kinds.is_empty() || kinds.split(' ').any(|known| known == kind))
-        };
-        let forms = OWN_FORMS.iter().filter(|(known, kinds, ..)| is_form(known, kinds));
-        let is_agent = POD_METADATA.iter().any(|at| is_agent_metadata(object.pointer(at)));
-        let pods = forms.flat_map(|(.., patterns, fields)| {
-            let all = patterns.iter().flat_map(|pattern| places(object, pattern));
-            let is_pod =
-                |pod: &Value| fields.is_empty() || fields.iter().any(|field| pod.get(field).is_some());
-            let all = all.filter(move |(_, pod)| is_pod(pod) && (is_agent || is_of_agent(pod)));
-            all.map(|(_, pod)| ptr::from_ref(pod))
-        });
-        Self { kind, status: object.get("status").map(ptr::from_ref), pods: pods.collect() }
-    }
+/// The parts of an object that stand for pods of agents in a form of its own.
+fn other_forms((group, kind): (&str, &str), object: &Value) -> BTreeSet<*const Value> {
+    let is_form = |known: &str, kinds: &str| {
+        known == group && (kinds.is_empty() || kinds.split(' ').any(|known| known == kind))
+    };
+    let forms = OWN_FORMS.iter().filter(|(known, kinds, ..)| is_form(known, kinds));
+    let is_agent = POD_METADATA.iter().any(|at| is_agent_metadata(object.pointer(at)));
+    let pods = forms.flat_map(|(.., patterns, fields)| {
+        let all = patterns.iter().flat_map(|pattern| places(object, pattern));
+        let is_pod = |pod: &Value| fields.is_empty() || fields.iter().any(|field| pod.get(field).is_some());
+        all.filter(move |(_, pod)| is_pod(pod) && (is_agent || is_of_agent(pod)))
+    });
+    pods.map(|(_, pod)| ptr::from_ref(pod)).collect()
 }
 
 fn is_agent_metadata(metadata: Option<&Value>) -> bool {
     metadata.is_some_and(|metadata| memgate_platforms::selects_pod(&memgate_platforms::ALL, metadata))
 }
 
-/// The search in one object of the inputs.
-struct TemplateSearch<'v> {
-    /// Its kind and name.
-    title: String,
-    outer: Outer<'v>,
-    found: Vec<Finding>,
-    /// How many places were found beyond these.
-    more: usize,
-}
-
-impl TemplateSearch<'_> {
-    /// Adds a pod template, or a pod in another form.
-    fn template(&mut self, at: Path<'_>) {
-        if self.found.len() == MAX_REPORTED {
-            self.more += 1;
-            return;
-        }
-        let (pointer, kind) = (at.pointer(), shown_key(self.outer.kind));
-        let (title, field) = (&self.title, pointer.field());
-        let message =
-            format!("{title}: the pod template at {field} is not judged: memgate does not know {kind}");
-        let finding = Finding::warn(&POD_TEMPLATE_UNREAD, pointer, message);
-        self.found.push(Finding { severity: Severity::Note, ..finding });
+/// Adds the places of pod templates in a value, and of pods in other forms. It is not looked into what is an object of its own, nor
+/// into what a controller says about the object. The recursion is bounded by [`MAX_DEPTH`].
+fn add_templates(
+    value: &Value,
+    (at, depth): (Path<'_>, usize),
+    pods: &BTreeSet<*const Value>,
+    found: &mut Vec<Pointer>,
+) {
+    if depth > MAX_DEPTH {
+        return;
     }
-
-    fn fields(&mut self, fields: Option<&Map<String, Value>>, (at, depth): (Path<'_>, usize)) {
-        for (key, value) in fields.into_iter().flatten() {
+    if pods.contains(&ptr::from_ref(value)) {
+        found.push(at.pointer());
+    }
+    match value {
+        Value::Array(list) => {
+            for (index, element) in list.iter().enumerate() {
+                add_templates(element, (Path::Index(&at, index), depth + 1), pods, found);
+            }
+        }
+        Value::Object(fields) if depth == 0 || group_and_kind(value).is_none() => {
             // A schema has examples.
-            let is_closed = self.outer.status == Some(ptr::from_ref(value))
-                || key == "openAPIV3Schema" && value.is_object();
-            let is_template = key == "template" || key == "podTemplate" || key.ends_with("Template");
-            let at = Path::Key(&at, key);
-            if is_closed {
-                continue;
-            }
-            if is_template && is_agent_template(value) && group_and_kind(value).is_none() {
-                self.template(at);
-            } else {
-                self.value(value, (at, depth + 1));
-            }
-        }
-    }
-
-    /// Looks into a value, unless it is an object of its own. The recursion is bounded by [`MAX_DEPTH`].
-    fn value(&mut self, value: &Value, (at, depth): (Path<'_>, usize)) {
-        if depth > MAX_DEPTH {
-            return;
-        }
-        if self.outer.pods.contains(&ptr::from_ref(value)) {
-            self.template(at);
-        }
-        match value {
-            Value::Array(list) => {
-                for (index, element) in list.iter().enumerate() {
-                    self.value(element, (Path::Index(&at, index), depth + 1));
+            let is_open = |key: &str, value: &Value| {
+                !(depth == 0 && key == "status" || key == "openAPIV3Schema" && value.is_object())
+            };
+            for (key, value) in fields.iter().filter(|(key, value)| is_open(key, value)) {
+                let is_template = key == "template" || key == "podTemplate" || key.ends_with("Template");
+                let at = Path::Key(&at, key);
+                if is_template && is_agent_template(value) && group_and_kind(value).is_none() {
+                    found.push(at.pointer());
+                } else {
+                    add_templates(value, (at, depth + 1), pods, found);
                 }
             }
-            Value::Object(fields) if group_and_kind(value).is_none() => {
-                self.fields(Some(fields), (at, depth));
-            }
-            _ => {}
         }
+        _ => {}
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Map, json};
 
     /// The pod templates of agents of all families, and one with memgate's label.
     fn templates() -> Vec<Value> {

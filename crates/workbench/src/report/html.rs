@@ -88,7 +88,7 @@ fn whole(report: &Report<'_>, page: &Page<'_>) -> Markup {
                 header {
                     h1 { (title) }
                     p id="verdict" class={ "verdict " (verdict) } data-verdict=(verdict) {
-                        (words) (whose(report)) "."
+                        (words) "."
                     }
                     p class="quiet" { (read(report, page)) }
                     @if !report.errors.is_empty() { ul class="deny" { (errors) } }
@@ -141,18 +141,6 @@ fn verdict(report: &Report<'_>) -> (String, &'static str) {
         (denied, _, _) => format!("{} would be denied", counted(denied, "object")),
     };
     (words + &unreadable, of(report.denied + denials > 0, warnings > 0 || report.objects.is_empty()))
-}
-
-/// The namespaces of what is denied, those with most of it first.
-fn whose(report: &Report<'_>) -> String {
-    /// The most namespaces that are named.
-    const MOST: usize = 3;
-    match findings::owners(report).as_slice() {
-        _ if report.changes.is_some() => String::new(),
-        [] => String::new(),
-        [one] => format!(", in namespace {one}"),
-        several => format!(", in namespaces {}", first_names(several, MOST)),
-    }
 }
 
 /// What was read, in one line.

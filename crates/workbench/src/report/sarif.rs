@@ -13,12 +13,10 @@ use crate::built;
 use crate::report::fingerprint::{self, Counter, Fingerprint};
 use crate::report::json::without_nulls;
 use crate::report::{
-    FileLocation, InputError, LocatedFinding, ObjectRef, Related, Report, counted, page, percent_encoded,
-    relative,
+    FileLocation, InputError, LocatedFinding, Report, counted, page, percent_encoded, relative,
 };
 use memgate_model::finding::{Finding, Relation, Severity};
 use memgate_model::policy_rule::PolicyRule;
-use memgate_primitives::plain_text::shown_key;
 
 /// The most results in a run: GitHub keeps no more.
 const MAX_RESULTS: usize = 5_000;
@@ -139,7 +137,7 @@ fn properties(rule: &PolicyRule) -> Value {
 }
 
 fn of_finding(located: &LocatedFinding<'_>, rules: &RuleIndex<'_>) -> Value {
-    let (finding, object_ref) = (located.finding, located.object_ref);
+    let finding = located.finding;
     let others = [located.in_namespaces(), finding.help_text().map(Cow::into_owned)];
     let text =
         others.into_iter().flatten().fold(finding.message().into_owned(), |text, it| text + "\n" + &it);
@@ -148,15 +146,9 @@ fn of_finding(located: &LocatedFinding<'_>, rules: &RuleIndex<'_>) -> Value {
         Severity::Warn => "warning",
         Severity::Note => "note",
     };
-    let physical = physical(&located.location);
-    let location = if object_ref.kind.is_empty() {
-        json!({"physicalLocation": physical})
-    } else {
-        let logical = logical(object_ref, &located.pointer.shown());
-        json!({"physicalLocation": physical, "logicalLocations": [logical]})
-    };
+    let location = json!({"physicalLocation": physical(&located.location)});
     let rule = finding.code_name();
-    let mut result = result(rules, rule, level, &text, &[location], &located.related, located.fingerprint);
+    let mut result = result(rules, rule, level, &text, &[location], located.fingerprint);
     if let Value::Object(members) = &mut result {
         let is_known = finding.relation == Relation::Known;
         members.extend(is_known.then(|| ("baselineState".to_owned(), json!("unchanged"))));
@@ -177,7 +169,7 @@ fn of_error(error: &InputError<'_>, rules: &RuleIndex<'_>, counter: &mut Counter
     let locations: Vec<_> = place.into_iter().map(|place| json!({"physicalLocation": place})).collect();
     let fingerprint = counter.number(fingerprint::of_error(error));
     let text = error.advice();
-    result(rules, error.code(), "error", &text, &locations, error.related.as_slice(), fingerprint)
+    result(rules, error.code(), "error", &text, &locations, fingerprint)
 }
 
 fn result(
@@ -186,24 +178,16 @@ fn result(
     level: &str,
     text: &str,
     locations: &[Value],
-    related: &[Related<'_>],
     fingerprint: Fingerprint,
 ) -> Value {
-    without_nulls(json!({
+    json!({
         "ruleId": rule,
         "ruleIndex": rules.number(rule),
         "level": level,
         "message": {"text": text},
         "locations": locations,
-        "relatedLocations": (!related.is_empty()).then(|| numbered(related)),
         "partialFingerprints": {FINGERPRINT: fingerprint.to_string()},
-    }))
-}
-
-fn numbered(related: &[Related<'_>]) -> Vec<Value> {
-    let numbered = related.iter().zip(1..);
-    let value = |(related, id): (&Related<'_>, u32)| json!({"id": id, "message": {"text": related.label}, "physicalLocation": physical(&related.location)});
-    numbered.map(value).collect()
+    })
 }
 
 fn physical(location: &FileLocation<'_>) -> Value {
@@ -227,16 +211,6 @@ fn artifact(file: &str) -> Value {
     } else {
         json!({"uri": uri(&path), "uriBaseId": ROOT})
     }
-}
-
-/// The object, and the place in it.
-fn logical(object_ref: &ObjectRef, pointer: &str) -> Value {
-    let [_, _, name] = object_ref.shown();
-    json!({
-        "name": name,
-        "fullyQualifiedName": format!("{} {}{pointer}", shown_key(&object_ref.api_version), object_ref.title()),
-        "kind": "resource",
-    })
 }
 
 /// The path as a reference by RFC 3986; an absolute one as a `file` URI.

@@ -1,5 +1,5 @@
-//! Findings about files that depend on what was decided: which of the notices count, and what is left to say once all objects
-//! are judged.
+//! Findings that depend on what was decided: which of the notices count, what is left to say once all objects are judged, and the
+//! cause first: a denied memory resource names its users, and their warnings that only follow from the denial are marked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,15 +11,20 @@ use crate::files::judge::Decided;
 use crate::files::notices::Notice;
 use crate::files::passed_over::{PassedOver, Why};
 use crate::files::policy_files::leftovers;
-use crate::report::ObjectRef;
+use crate::report::{ObjectRef, USED_BY};
 use memgate_manifest::source::{Source, Span};
 use memgate_model::family::{DepartedLine, Family};
-use memgate_model::finding::{Code, Finding, Severity};
+use memgate_model::finding::{Code, Finding, Relation, Severity};
 use memgate_model::object::Reference;
 use memgate_model::snapshot::Snapshot;
+use memgate_model::state_reader::StateReader;
 use memgate_platforms::common::{OBJECT_REPEATED, STATE_UNREADABLE};
+use memgate_platforms::{references, validated};
 use memgate_policy::codes;
 use memgate_policy::leftover::Used;
+use memgate_primitives::budget::Budget;
+use memgate_primitives::number::more;
+use memgate_primitives::plain_text::shown_name;
 use memgate_primitives::pointer::Pointer;
 
 /// The codes of findings that something had no effect. What has an effect on other files has one.
@@ -126,7 +131,7 @@ fn departed_note(
 /// Whether an object is of the line. One of a version that moved to another group is not.
 fn is_of(family: &'static Family, line: &DepartedLine, object: &ObjectRef) -> bool {
     let Some((group, version)) = object.api_version.split_once('/') else { return false };
-    let is_moved = memgate_platforms::validated(&[family], group, &object.kind)
+    let is_moved = validated(&[family], group, &object.kind)
         .is_some_and(|(family, kind)| (family.definitions.stand_in.moved)(kind, version).is_some());
     group == line.group && line.kinds.contains(&&*object.kind) && !is_moved
 }
@@ -138,4 +143,59 @@ fn placed<'i>(judged: &'i [Decided], passed_over: &'i [PassedOver]) -> Vec<Place
         .map(|Decided { object, .. }| (&object.object_ref, object.place.source(), object.place.span()));
     let others = passed_over.iter().filter_map(|it| Some((it.object_ref.as_ref()?, &it.source, it.span)));
     judged.chain(others).collect()
+}
+
+/// Adds the users of each denied memory resource to its first denial, and marks the warnings of users that only repeat it.
+pub(super) fn name_users(all: &mut [Decided], snapshot: &Snapshot) {
+    let mut denied = BTreeSet::new();
+    for decided in all.iter_mut().filter(|decided| !decided.decision.allowed()) {
+        let Some((object, users)) = users(decided, snapshot) else { continue };
+        decided.users = Some(format!("{USED_BY}{users}").into());
+        decided.tell_users();
+        denied.insert(object);
+    }
+    let families = &snapshot.settings.families;
+    let follows: Vec<&Code> = families.iter().flat_map(|family| family.validation.follows).copied().collect();
+    let repeats = |finding: &Finding| {
+        let warns = finding.severity != Severity::Deny && follows.contains(&finding.code);
+        let of = finding.elsewhere.first().filter(|_| warns);
+        of.is_some_and(|cause| denied.contains(&cause.object))
+    };
+    for decided in all.iter_mut().filter(|_| !denied.is_empty()) {
+        let findings = decided.decision.findings.iter_mut();
+        findings.filter(|it| repeats(it)).for_each(|it| it.relation = Relation::Follows);
+    }
+}
+
+impl Decided {
+    /// Lets its first denial name the users, and nothing else: those of an object that is not denied have findings of their own.
+    pub(crate) fn tell_users(&mut self) {
+        let Some(users) = self.users.as_deref() else { return };
+        let mut is_named = false;
+        for finding in &mut self.decision.findings {
+            let tells = !is_named && finding.is_denial();
+            let message = finding.message();
+            let has_them = message.contains(users);
+            if has_them != tells {
+                let message =
+                    if tells { format!("{message}{users}") } else { message.replacen(users, "", 1) };
+                *finding = finding.clone().with_message(message);
+            }
+            is_named |= tells;
+        }
+    }
+}
+
+/// A memory resource, and its users in words: `ArkAgent a0 and 11 more`. `None` for another object, and without users.
+fn users(decided: &Decided, snapshot: &Snapshot) -> Option<(Reference, String)> {
+    let object = &decided.object.object_ref;
+    let group = object.api_version.split_once('/').map_or("", |(group, _)| group);
+    let (family, kind) = validated(&snapshot.settings.families, group, &object.kind)?;
+    let (namespace, budget) = (&*object.namespace, Budget::default());
+    let mut state = StateReader::new(snapshot, &budget);
+    let users = references::users(family, (kind, namespace, &object.name), &mut state);
+    let first = users.first()?;
+    let more = more(users.len() - 1);
+    let reference = Reference { kind, namespace: namespace.to_owned(), name: object.name.to_string() };
+    Some((reference, format!("{} {}{more}", first.kind.kind, shown_name(&first.name_in(namespace)))))
 }

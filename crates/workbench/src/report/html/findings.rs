@@ -106,20 +106,6 @@ fn owner(all: &[&LocatedFinding<'_>]) -> Markup {
     }
 }
 
-/// The namespaces of denied objects, those with most of them first.
-pub(super) fn owners(report: &Report<'_>) -> Vec<String> {
-    let mut objects: BTreeMap<&str, BTreeSet<&ObjectRef>> = BTreeMap::new();
-    let denials = report.causes().filter(|it| it.finding.severity == Severity::Deny);
-    for located in denials.flat_map(|it| std::iter::once(it).chain(&it.in_others)) {
-        if let Some(namespace) = own_namespace(located) {
-            objects.entry(namespace).or_default().insert(located.object_ref);
-        }
-    }
-    let mut owners: Vec<_> = objects.into_iter().collect();
-    owners.sort_by_key(|(_, objects)| Reverse(objects.len()));
-    owners.into_iter().map(|(namespace, _)| text(&shown_name(namespace))).collect()
-}
-
 /// The namespace of an object as policies match it: of a Namespace its own name.
 fn own_namespace<'f>(located: &'f LocatedFinding<'_>) -> Option<&'f str> {
     let ObjectRef { kind, namespace, name, .. } = located.object_ref;
