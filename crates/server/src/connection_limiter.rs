@@ -68,12 +68,8 @@ struct ActivityState {
     phase: ConnectionPhase,
     /// When the phase began.
     since: Instant,
-    /// Whether the bytes belong to requests, and not to a TLS handshake.
-    is_http: bool,
     /// Whether the head of a request has been complete.
     has_sent_head: bool,
-    /// Whether bytes have arrived while the last answer was being written.
-    next_has_begun: bool,
 }
 
 /// The order in which the connections of an address are closed for others.
@@ -192,13 +188,8 @@ impl Drop for ConnectionSlot {
 
 impl Activity {
     fn new() -> Self {
-        let state = ActivityState {
-            phase: ConnectionPhase::Idle,
-            since: Instant::now(),
-            is_http: false,
-            has_sent_head: false,
-            next_has_begun: false,
-        };
+        let state =
+            ActivityState { phase: ConnectionPhase::Idle, since: Instant::now(), has_sent_head: false };
         Self { state: Mutex::new(state), evicted: Notify::new() }
     }
 
@@ -226,21 +217,14 @@ impl Activity {
 
     /// Notes that there is no TLS handshake, or that it is complete.
     pub(super) fn http_begins(&self) {
-        let mut state = self.state();
-        state.begin(ConnectionPhase::Idle);
-        state.is_http = true;
+        self.state().begin(ConnectionPhase::Idle);
     }
 
     /// Notes that bytes have arrived: on an idle connection they start a request.
     pub(super) fn bytes_received(&self) {
         let mut state = self.state();
-        match state.phase {
-            ConnectionPhase::Idle if state.is_http => state.begin(ConnectionPhase::Head),
-            ConnectionPhase::Writing => state.next_has_begun = true,
-            ConnectionPhase::Idle
-            | ConnectionPhase::Head
-            | ConnectionPhase::Body
-            | ConnectionPhase::Answering => {}
+        if state.phase == ConnectionPhase::Idle {
+            state.begin(ConnectionPhase::Head);
         }
     }
 
@@ -260,17 +244,14 @@ impl Activity {
 
     /// Notes that an answer is about to be written.
     pub(super) fn answered(&self) {
-        let mut state = self.state();
-        state.begin(ConnectionPhase::Writing);
-        state.next_has_begun = false;
+        self.state().begin(ConnectionPhase::Writing);
     }
 
     /// Notes that everything was written.
     pub(super) fn flushed(&self) {
         let mut state = self.state();
         if state.phase == ConnectionPhase::Writing {
-            let next = if state.next_has_begun { ConnectionPhase::Head } else { ConnectionPhase::Idle };
-            state.begin(next);
+            state.begin(ConnectionPhase::Idle);
         }
     }
 

@@ -9,7 +9,6 @@ use thiserror::Error;
 
 use crate::metrics::labels::ShedCause;
 use memgate_core::admission;
-use memgate_primitives::review_path::Phase;
 
 /// Why a request is rejected.
 #[derive(Debug, Error)]
@@ -121,18 +120,8 @@ impl Rejection {
     }
 }
 
-/// The reasons for which a request to one of the two calls is rejected; with `None`, a request to another path.
-pub(super) fn reasons(call: Option<Phase>) -> impl Iterator<Item = &'static str> {
-    REASONS.into_iter().filter(move |reason| match *reason {
-        // The method is checked first.
-        "bad-method" => true,
-        "bad-path" => call.is_none(),
-        _ => call.is_some(),
-    })
-}
-
 /// Every reason of a rejection.
-const REASONS: [&str; 17] = [
+pub(super) const REASONS: [&str; 17] = [
     "bad-method", "bad-path", "bad-content-type", "bad-content-encoding", "bad-timeout", "body-too-large",
     "overloaded", "body-late", "body-broken", "body-not-utf8", "body-malformed", "not-synced",
     "lookup-failed", "late", "object-unreadable", "fault", "panic",
@@ -164,15 +153,5 @@ mod tests {
         let plain =
             |name: &&str| name.chars().all(|c| c == '-' || c.is_ascii_lowercase() || c.is_ascii_digit());
         assert!(names.iter().all(plain), "{names:?}");
-    }
-
-    #[test]
-    fn other_paths_are_rejected_by_their_head() {
-        assert_eq!(reasons(None).collect::<Vec<_>>(), ["bad-method", "bad-path"]);
-        for call in [Phase::Mutate, Phase::Validate] {
-            let of_call: Vec<_> = reasons(Some(call)).collect();
-            assert_eq!(of_call.len(), REASONS.len() - 1);
-            assert!(!of_call.contains(&"bad-path"));
-        }
     }
 }

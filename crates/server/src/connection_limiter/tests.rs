@@ -131,18 +131,3 @@ fn drops_a_newcomer_when_all_are_answered() {
     acquire(&limiter, 1);
     assert_eq!(limiter.open(), 0);
 }
-
-#[test]
-fn a_request_can_begin_while_an_answer_is_written() {
-    let activity = Activity::new();
-    activity.http_begins();
-    for (received, next) in [(false, ConnectionPhase::Idle), (true, ConnectionPhase::Head)] {
-        activity.answered();
-        if received {
-            activity.bytes_received();
-        }
-        assert_eq!(activity.phase().0, ConnectionPhase::Writing);
-        activity.flushed();
-        assert_eq!(activity.phase().0, next);
-    }
-}
