@@ -1,5 +1,5 @@
 //! That no address of a repository, a registry or a page of memgate is made up: outputs and sources name none that the
-//! build was not given (`MEMGATE_PAGES`, `MEMGATE_IMAGE`, `MEMGATE_RELEASES`).
+//! build was not given (`MEMGATE_PAGES`, `MEMGATE_IMAGE`).
 
 use std::collections::BTreeSet;
 use std::fs;
