@@ -10,11 +10,9 @@ use crate::files::objects::open_state;
 use crate::files::view::{ViewedObject, shown_text, views_in};
 use crate::report::ObjectRef;
 use crate::report::map::{Fact, Facts, MapLine, MappedMemory, MappedObject, MemoryMap, Presence, UnitMap};
-use memgate_model::edge::Edge;
 use memgate_model::family::Family;
 use memgate_model::memory_view::{MemoryView, ReferenceView, Role, Why};
 use memgate_model::request::Occasion;
-use memgate_platforms::validated;
 use memgate_primitives::plain_text::shown_name;
 
 /// The map of what was loaded, if the plan wants it.
@@ -40,16 +38,6 @@ fn map_of(inputs: &Inputs, occasion: Occasion<'static>) -> UnitMap {
     UnitMap { unit: shown_text(&inputs.unit), memories, judged: BTreeMap::new() }
 }
 
-/// Whether others use an object as memory by its name. An agent with a memory of its own does not need others.
-pub fn is_for_others(families: &[&'static Family], object_ref: &ObjectRef) -> bool {
-    let ObjectRef { kind, namespace, name, .. } = object_ref;
-    let Some((family, kind)) = validated(families, object_ref.group(), kind) else { return false };
-    let labels = family.pods.labels_for_agent;
-    let is_agent = labels.is_some_and(|labels| labels(kind, namespace, name).is_some());
-    let is_used = |edge: &Edge| edge.uses_memory && edge.to.contains(&kind);
-    !is_agent && family.edges.iter().any(is_used)
-}
-
 /// Identifies a memory resource: family, and the object with its whole name; without a declaration, what is known of it.
 type MemoryKey<'v> = (&'static str, &'v str, &'v str, String, Facts);
 
@@ -59,30 +47,27 @@ fn key(view: &MemoryView) -> MemoryKey<'_> {
 
 /// Collects memory resources and lines.
 struct Maker<'v> {
-    families: &'v [&'static Family],
     /// The kinds of memory resources, by family.
     kinds: BTreeSet<(&'static str, &'static str)>,
     memories: BTreeMap<MemoryKey<'v>, MappedMemory>,
 }
 
 impl<'v> Maker<'v> {
-    fn new(families: &'v [&'static Family]) -> Self {
+    fn new(families: &[&'static Family]) -> Self {
         let of = |family: &'static Family| {
             family.views.kinds.iter().map(|(kind, role)| (family.name, kind.kind, *role))
         };
         let all = families.iter().copied().flat_map(of);
         let kinds = all.filter(|(_, _, role)| *role == Role::Memory).map(|(family, kind, _)| (family, kind));
-        Self { families, kinds: kinds.collect(), memories: BTreeMap::new() }
+        Self { kinds: kinds.collect(), memories: BTreeMap::new() }
     }
 
     fn add(&mut self, object: &'v ViewedObject, view: &'v MemoryView) {
         if view.role == Role::Memory {
             // Of two declarations, decisions look at the later one.
             self.memories.remove(&key(view));
-            let is_for_others = is_for_others(self.families, &object.object_ref);
             let memory = self.declared(view);
             memory.object.group = shown_text(object.object_ref.group());
-            memory.is_for_others = is_for_others;
             return;
         }
         let user = mapped(&object.object_ref);
@@ -115,19 +100,17 @@ impl<'v> Maker<'v> {
     fn declared(&mut self, view: &'v MemoryView) -> &mut MappedMemory {
         self.memories.entry(key(view)).or_insert_with(|| {
             let object = named(&view.namespace, view.kind, &view.name);
-            let (family, facts, lacks_tls) = (view.family, facts(view), lacks_tls(view));
-            MappedMemory { object, family, facts, lacks_tls, ..MappedMemory::default() }
+            MappedMemory { object, family: view.family, facts: facts(view), ..MappedMemory::default() }
         })
     }
 
     /// The memory that a pod names by its own variables; a pod may name several.
     fn undeclared(&mut self, user: &'v ObjectRef, view: &'v MemoryView) -> &mut MappedMemory {
         let (family, facts, presence) = (view.family, facts(view), Presence::Undeclared);
-        let lacks_tls = lacks_tls(view);
         let key = (family, view.namespace.as_str(), view.kind, user.title(), facts.clone());
         self.memories.entry(key).or_insert_with(|| {
             let object = named(&view.namespace, &format!("own variables of {}", user.kind), &user.name);
-            MappedMemory { object, family, presence, facts, lacks_tls, ..MappedMemory::default() }
+            MappedMemory { object, family, presence, facts, ..MappedMemory::default() }
         })
     }
 
@@ -161,12 +144,6 @@ fn named(namespace: &str, kind: &str, name: &str) -> MappedObject {
     let name = if name.is_empty() { "(no name)".to_owned() } else { shown_name(name).into_owned() };
     let (namespace, kind) = (shown_name(namespace).into_owned(), shown_text(kind));
     MappedObject { namespace, kind, name, group: String::new() }
-}
-
-/// Whether it is known that the clients of memory do not encrypt what they send.
-fn lacks_tls(view: &MemoryView) -> bool {
-    let endpoint = view.endpoint.as_ref().filter(|endpoint| endpoint.unknown.is_none());
-    endpoint.is_some_and(|endpoint| endpoint.tls == Some(false))
 }
 
 /// What the map shows of a memory resource.

@@ -36,10 +36,8 @@ impl UnitMap {
 
     /// The verdict of a memory resource.
     pub fn verdict_of(&self, memory: &MappedMemory) -> MapVerdict {
-        let is_unused = memory.is_for_others && memory.users.is_empty();
         let own = match memory.presence {
             Presence::Missing => MapVerdict::Missing,
-            Presence::Found if is_unused => MapVerdict::Unused,
             _ => MapVerdict::Clean,
         };
         own.max(self.verdict(&memory.object))
@@ -52,8 +50,6 @@ pub enum MapVerdict {
     /// Nothing was found.
     #[default]
     Clean,
-    /// It is memory for others, and nothing uses it.
-    Unused,
     /// It is memory that something names, and that does not exist.
     Missing,
     /// It has warnings.
@@ -68,7 +64,6 @@ impl MapVerdict {
     /// The words for people.
     pub const fn words(self) -> &'static str {
         match self {
-            Self::Unused => "not used",
             Self::Missing => "not found",
             Self::Memoryless => "would run without memory",
             Self::Clean => "ok",
@@ -102,10 +97,6 @@ pub struct MappedMemory {
     pub presence: Presence,
     /// What is known of it; nothing of one that was not found.
     pub facts: Facts,
-    /// Whether its clients do not encrypt what they send.
-    pub lacks_tls: bool,
-    /// Whether others use it by its name, so that it is of no use without them.
-    pub is_for_others: bool,
     /// What reaches it, by namespace, kind and name.
     pub users: BTreeSet<MapLine>,
 }

@@ -40,10 +40,7 @@ fn row(unit: &UnitMap, memory: &MappedMemory) -> Markup {
             }
             td { (object.namespace) }
             td { (facts.backend.to_string()) }
-            td {
-                (facts.hosts.to_string())
-                @if memory.lacks_tls { " " strong class="warn" { "no TLS" } }
-            }
+            td { (facts.hosts.to_string()) }
             td { (facts.durable.to_string()) }
             td { (retention.join(", ")) }
             td { (facts.secrets.to_string()) }
@@ -58,7 +55,7 @@ fn verdict(verdict: MapVerdict) -> Markup {
     let class = match verdict {
         MapVerdict::Clean => return html! {},
         MapVerdict::Denied | MapVerdict::Memoryless | MapVerdict::Missing => "deny",
-        MapVerdict::Warned | MapVerdict::Unused => "warn",
+        MapVerdict::Warned => "warn",
     };
     html! { " " strong class=(class) { (verdict.words()) } }
 }

@@ -51,7 +51,7 @@ fn write_memory(
     names_family: bool,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let MappedMemory { object, family, presence, facts, users, lacks_tls, .. } = memory;
+    let MappedMemory { object, family, presence, facts, users } = memory;
     let of_family = if names_family { format!(" (platform {family})") } else { String::new() };
     let verdict = tag(unit.verdict_of(memory));
     write!(out, "  {HEADER}{} {}{HEADER:#}{of_family}{verdict}", object.kind, object.name)?;
@@ -66,11 +66,7 @@ fn write_memory(
         writeln!(out, "    {}", words.join(", "))?;
     }
     for (label, fact) in apart {
-        write!(out, "    {label}: {fact}")?;
-        if label == "host" && *lacks_tls {
-            write!(out, "  {MARK}no TLS{MARK:#}")?;
-        }
-        writeln!(out)?;
+        writeln!(out, "    {label}: {fact}")?;
     }
     if users.is_empty() {
         writeln!(out, "    no other object refers to it")?;
@@ -84,7 +80,7 @@ fn tag(verdict: MapVerdict) -> String {
     let style = match verdict {
         MapVerdict::Clean => return String::new(),
         MapVerdict::Denied | MapVerdict::Memoryless | MapVerdict::Missing => DENIED,
-        MapVerdict::Warned | MapVerdict::Unused => MARK,
+        MapVerdict::Warned => MARK,
     };
     format!(" {style}[{}]{style:#}", verdict.words())
 }
