@@ -32,9 +32,8 @@ pub(crate) fn expect_good(log: &Value, report: &Value, name: &str) {
     let mut fingerprints = BTreeSet::new();
     for (result, entry) in results.iter().zip(entries) {
         assert_eq!(result["ruleId"], entry["code"], "{name}");
-        let number = usize::try_from(result["ruleIndex"].as_u64().expect("a number")).expect("fits");
-        let rule = &runs[0]["tool"]["driver"]["rules"][number];
-        assert_eq!(rule["id"], result["ruleId"], "{name}");
+        let rules = runs[0]["tool"]["driver"]["rules"].as_array().expect("rules");
+        let rule = rules.iter().find(|rule| rule["id"] == result["ruleId"]).expect("a rule");
         // The page itself is in the report: no address is built in.
         let is_error = list("inputErrors").contains(entry);
         assert!(
@@ -56,14 +55,6 @@ pub(crate) fn expect_good(log: &Value, report: &Value, name: &str) {
         let uri = place["artifactLocation"]["uri"].as_str().expect("a file");
         assert!(!uri.starts_with('/') && !uri.contains([' ', ':', '<']), "{name}: {uri}");
         assert!(fingerprints.insert(result["partialFingerprints"].to_string()), "{name}: {result}");
-        let also = entry["alsoRelated"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let related: Vec<&Value> = entry.get("related").into_iter().chain(also).collect();
-        let located = result["relatedLocations"].as_array().map(Vec::as_slice).unwrap_or_default();
-        assert_eq!(located.len(), related.len(), "{name}");
-        for (located, related) in located.iter().zip(related) {
-            assert_eq!(located["physicalLocation"]["region"]["startLine"], related["line"], "{name}");
-            assert_eq!(located["message"]["text"], related["label"], "{name}");
-        }
     }
     let succeeded = &runs[0]["invocations"][0]["executionSuccessful"];
     assert_eq!(*succeeded, list("inputErrors").is_empty(), "{name}");

@@ -39,7 +39,7 @@ use memgate_policy::leftover::Used;
 use memgate_primitives::pointer::Pointer;
 
 /// The inputs with the decisions about their objects.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Checked {
     /// What was read, without the objects and the state.
     pub inputs: Inputs,
@@ -74,12 +74,7 @@ impl Checked {
             policies: policies.iter().map(|policy| policy.name.clone()).collect(),
             codes_of_policies: rules.map(|rule| rule.about.code.clone()).collect(),
             rule_counts: verdicts.counts,
-            left_out: 0,
-            places_of_units: BTreeMap::new(),
-            rules: Rules::default(),
-            map: None,
-            judged: JudgedDocuments::default(),
-            standings: BTreeMap::new(),
+            ..Self::default()
         }
     }
 

@@ -33,12 +33,12 @@ const ROOT: &str = "%SRCROOT%";
 /// # Errors
 /// Those of the writer.
 pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
-    let rules = RuleIndex::of(report);
+    let rules = Rules::of(report);
     let mut counter = Counter::default();
-    let errors = report.errors.iter().map(|error| of_error(error, &rules, &mut counter));
+    let errors = report.errors.iter().map(|error| of_error(error, &mut counter));
     let mut results: Vec<Value> = errors.take(MAX_RESULTS).collect();
     let room = MAX_RESULTS - results.len();
-    results.extend(report.denials_first().into_iter().take(room).map(|located| of_finding(located, &rules)));
+    results.extend(report.denials_first().into_iter().take(room).map(of_finding));
     let counts = [Severity::Deny, Severity::Warn, Severity::Note].map(|severity| report.count(severity));
     let cut = counts.iter().sum::<usize>() + report.errors.len() - results.len();
     let output = json!({
@@ -75,17 +75,14 @@ fn notifications(cut: usize) -> Vec<Value> {
     vec![json!({"level": "warning", "message": {"text": text}})]
 }
 
-/// The rules of a run by name, with their indexes: the first finding of each code, and the codes of errors.
-struct RuleIndex<'r>(BTreeMap<&'r str, (usize, Option<&'r Finding>)>);
+/// The rules of a run by name: the first finding of each code, and the codes of errors.
+struct Rules<'r>(BTreeMap<&'r str, Option<&'r Finding>>);
 
-impl<'r> RuleIndex<'r> {
+impl<'r> Rules<'r> {
     fn of(report: &'r Report<'_>) -> Self {
         let errors = report.errors.iter().map(|error| (error.code(), None));
         let findings = report.causes().rev().map(|located| located.finding);
-        let findings = findings.map(|finding| (finding.code_name(), Some(finding)));
-        let all: BTreeMap<_, _> = errors.chain(findings).collect();
-        let numbered = all.into_iter().enumerate();
-        Self(numbered.map(|(number, (name, finding))| (name, (number, finding))).collect())
+        Self(errors.chain(findings.map(|finding| (finding.code_name(), Some(finding)))).collect())
     }
 
     fn descriptors(&self) -> Vec<Value> {
@@ -109,12 +106,7 @@ impl<'r> RuleIndex<'r> {
                 "properties": finding.policy.as_ref().map(|policy| properties(&policy.rule)),
             }))
         };
-        self.0.iter().map(|(name, (_, finding))| descriptor(name, *finding)).collect()
-    }
-
-    /// The index of a rule. Every code in the report has one.
-    fn number(&self, name: &str) -> usize {
-        self.0.get(name).map_or(0, |(number, _)| *number)
+        self.0.iter().map(|(name, finding)| descriptor(name, *finding)).collect()
     }
 }
 
@@ -136,7 +128,7 @@ fn properties(rule: &PolicyRule) -> Value {
     })
 }
 
-fn of_finding(located: &LocatedFinding<'_>, rules: &RuleIndex<'_>) -> Value {
+fn of_finding(located: &LocatedFinding<'_>) -> Value {
     let finding = located.finding;
     let others = [located.in_namespaces(), finding.help_text().map(Cow::into_owned)];
     let text =
@@ -148,7 +140,7 @@ fn of_finding(located: &LocatedFinding<'_>, rules: &RuleIndex<'_>) -> Value {
     };
     let location = json!({"physicalLocation": physical(&located.location)});
     let rule = finding.code_name();
-    let mut result = result(rules, rule, level, &text, &[location], located.fingerprint);
+    let mut result = result(rule, level, &text, &[location], located.fingerprint);
     if let Value::Object(members) = &mut result {
         let is_known = finding.relation == Relation::Known;
         members.extend(is_known.then(|| ("baselineState".to_owned(), json!("unchanged"))));
@@ -156,7 +148,7 @@ fn of_finding(located: &LocatedFinding<'_>, rules: &RuleIndex<'_>) -> Value {
     result
 }
 
-fn of_error(error: &InputError<'_>, rules: &RuleIndex<'_>, counter: &mut Counter) -> Value {
+fn of_error(error: &InputError<'_>, counter: &mut Counter) -> Value {
     let place = match (&error.location, error.file, error.position) {
         (Some(location), _, _) => Some(physical(location)),
         (None, Some(file), Some((line, column))) => Some(json!({
@@ -169,20 +161,12 @@ fn of_error(error: &InputError<'_>, rules: &RuleIndex<'_>, counter: &mut Counter
     let locations: Vec<_> = place.into_iter().map(|place| json!({"physicalLocation": place})).collect();
     let fingerprint = counter.number(fingerprint::of_error(error));
     let text = error.advice();
-    result(rules, error.code(), "error", &text, &locations, fingerprint)
+    result(error.code(), "error", &text, &locations, fingerprint)
 }
 
-fn result(
-    rules: &RuleIndex<'_>,
-    rule: &str,
-    level: &str,
-    text: &str,
-    locations: &[Value],
-    fingerprint: Fingerprint,
-) -> Value {
+fn result(rule: &str, level: &str, text: &str, locations: &[Value], fingerprint: Fingerprint) -> Value {
     json!({
         "ruleId": rule,
-        "ruleIndex": rules.number(rule),
         "level": level,
         "message": {"text": text},
         "locations": locations,
