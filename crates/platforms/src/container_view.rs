@@ -6,6 +6,7 @@ use crate::prelude::*;
 use serde_json::Value;
 
 use memgate_model::memory_view::ContainerView;
+use memgate_model::platform_settings::quantity;
 use memgate_model::pod;
 
 /// The containers that serve memory or wait for it, whether memgate added them or not.
@@ -15,25 +16,25 @@ const MEMORY_CONTAINERS: [&str; 4] =
 /// The registry of image names without a registry.
 const DEFAULT_REGISTRY: &str = "docker.io";
 
-view! {
-    /// The resources of a container.
-    Resources {
-        /// The limits, unread.
-        limits: &'a RawValue = "limits",
-    }
-}
-
 /// The containers that memgate adds to a pod, and those of `MEMORY_CONTAINERS`, of the pod as it was sent and with the
 /// additions.
 pub fn containers([sent, stored]: [&Pod<'_>; 2]) -> Vec<ContainerView> {
     let mut known = Members::default();
-    visit(sent, |_, container| known.extend(container.name.as_deref().map(str::to_owned)));
+    visit(sent, |_, _, container| known.extend(container.name.as_deref().map(str::to_owned)));
     let mut views = Vec::new();
-    visit(stored, |place, container| {
+    visit(stored, |list, index, container| {
         let Some(name) = container.name.as_deref() else { return };
         let added = !known.contains(name);
         if added || MEMORY_CONTAINERS.contains(&name) {
-            views.push(view_of(name, container, place, added));
+            let place = Path::Index(&Path::Key(&pod::SPEC, list), index).pointer();
+            let image = pod::read::<Text<'_>>(container.image);
+            views.push(ContainerView {
+                init: list == INIT,
+                native: list == INIT && container.is_native_sidecar(),
+                added,
+                limits: limits(container.resources),
+                ..of_image(name, image.as_deref().unwrap_or_default(), place)
+            });
         }
     });
     views
@@ -56,57 +57,29 @@ pub(crate) fn of_image(name: &str, image: &str, field: Pointer) -> ContainerView
     }
 }
 
-/// The index of a container in one of the two lists of a pod.
-#[derive(Debug, Clone, Copy)]
-struct ContainerIndex {
-    init: bool,
-    index: usize,
-}
+/// The list of init containers.
+const INIT: &str = "initContainers";
 
-impl ContainerIndex {
-    fn pointer(self) -> Pointer {
-        let list = if self.init { "initContainers" } else { "containers" };
-        Path::Index(&Path::Key(&pod::SPEC, list), self.index).pointer()
-    }
-}
-
-/// Calls `each` with every container that can be read. The list of init containers is unread, so that one malformed
+/// Calls `each` with every container that can be read, after its list and its index in it. The list of init containers is unread, so that one malformed
 /// element does not hide the others.
-fn visit(pod: &Pod<'_>, mut each: impl FnMut(ContainerIndex, &Container<'_>)) {
+fn visit(pod: &Pod<'_>, mut each: impl FnMut(&'static str, usize, &Container<'_>)) {
     for (index, container) in pod.containers().iter().enumerate() {
-        each(ContainerIndex { init: false, index }, container);
+        each("containers", index, container);
     }
     let mut index = 0;
     pod::visit_elements(pod.spec.as_ref().and_then(|spec| spec.init_containers), |element: &RawValue| {
         if let Some(container) = pod::read(Some(element)) {
-            each(ContainerIndex { init: true, index }, &container);
+            each(INIT, index, &container);
         }
         index += 1;
     });
 }
 
-fn view_of(name: &str, container: &Container<'_>, place: ContainerIndex, added: bool) -> ContainerView {
-    let image = pod::read::<Text<'_>>(container.image);
-    ContainerView {
-        init: place.init,
-        native: place.init && container.is_native_sidecar(),
-        added,
-        limits: limits(container.resources),
-        ..of_image(name, image.as_deref().unwrap_or_default(), place.pointer())
-    }
-}
-
 /// The limits as they are written, numbers included, since YAML also allows `cpu: 1`.
 fn limits(resources: Option<&RawValue>) -> BTreeMap<String, String> {
-    let limits = pod::read::<Resources<'_>>(resources).and_then(|resources| resources.limits);
-    let limits: Option<BTreeMap<String, Value>> =
-        limits.and_then(|limits| serde_json::from_str(limits.get()).ok());
-    let quantity = |(name, value)| match value {
-        Value::String(text) => Some((name, text)),
-        Value::Number(number) => Some((name, number.to_string())),
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
-    };
-    limits.unwrap_or_default().into_iter().filter_map(quantity).collect()
+    let resources: Value = resources.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    let limits = resources["limits"].as_object().into_iter().flatten();
+    limits.filter_map(|(name, value)| Some((name.clone(), quantity(value)?))).collect()
 }
 
 /// The parts of an image name.

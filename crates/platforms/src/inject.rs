@@ -224,6 +224,25 @@ pub(crate) fn lookup_failed(
     unmet(Reason::ReferenceUnknown, code, at, not_looked_up(object, state))
 }
 
+/// The object of this name that the label of a pod leads to, or `None` if it does not exist.
+///
+/// # Errors
+/// That it could not be looked up.
+pub(crate) fn look_up<'s>(
+    kind: &'static Kind,
+    [namespace, name]: [&str; 2],
+    (code, label): (&'static Code, &str),
+    state: &mut StateReader<'s>,
+) -> Result<Option<&'s Object>, Unmet> {
+    match state.get(kind, namespace, name) {
+        Lookup::Found(object) => Ok(Some(object)),
+        Lookup::Absent => Ok(None),
+        Lookup::Unknown(()) => {
+            Err(lookup_failed(code, label_pointer(label), [kind.kind, namespace, name], state))
+        }
+    }
+}
+
 /// The message about an object that could not be looked up, with the reason if the apiserver was asked for it.
 pub fn not_looked_up([kind, namespace, name]: [&str; 3], state: &StateReader<'_>) -> String {
     let failed = state.failed_lookup(|reference| reference.name == name);

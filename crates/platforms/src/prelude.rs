@@ -2,7 +2,7 @@
 //! A file with at least four of them imports them all.
 
 pub(crate) use crate::message::{filled, warning};
-pub(crate) use crate::url::Endpoint;
+pub(crate) use crate::url::{Endpoint, inline_credential};
 pub(crate) use memgate_model::edit::{Edit, EnvSource, KeyRef, Op, Origin};
 pub(crate) use memgate_model::elsewhere::Elsewhere;
 pub(crate) use memgate_model::event::InvolvedObject;
@@ -30,8 +30,8 @@ pub(crate) use memgate_primitives::name::is_dns_subdomain;
 pub(crate) use memgate_primitives::plain_text::{quoted, quoted_key, quoted_text};
 pub(crate) use memgate_primitives::pointer::{Path, Pointer};
 pub(crate) use memgate_primitives::suggest::{did_you_mean, nearest};
-pub(crate) use serde_json::json;
 pub(crate) use serde_json::value::RawValue;
+pub(crate) use serde_json::{Value as Json, json};
 pub(crate) use std::borrow::Cow;
 pub(crate) use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use std::sync::Arc;

@@ -4,8 +4,6 @@
 //! makes that visible in the Query. The platform looks ports up by name, but its own documents show a
 //! number.
 
-use serde_json::Value as Json;
-
 use super::prelude::*;
 use memgate_model::edit::{NAMESPACE_DEFAULT, Value};
 use memgate_model::family::PolicyField;

@@ -8,11 +8,7 @@ mod find;
 
 use super::prelude::*;
 use crate::inject::env::{ExistingEnv, Variable, escape_references};
-use crate::inject::own::{self, MemoryVariableNames, OwnVariables};
-use crate::inject::{
-    Conflict, NOT_INJECTED, WantedByContainer, WantedByPod, annotation_pointer, controller_of, field_origin,
-    merge, not_looked_up, references,
-};
+use crate::inject::own::{MemoryVariableNames, OwnVariables};
 use crate::references::{exists_elsewhere, going};
 
 use self::containers::Containers;
@@ -159,12 +155,9 @@ fn find<'s>(
             let namespace_given = memory.namespace_given && state.namespace_given();
             let cross_namespace = home != namespace && namespace_given;
             if cross_namespace {
-                let (home, namespace) = (quoted(home), quoted(namespace));
-                let message = format!(
-                    "Memory of namespace {home} used by a pod of namespace {namespace}: it gets only the address"
-                );
+                let text = "Memory of namespace {} used by a pod of namespace {}: it gets only the address";
                 let pointer = annotation_pointer(MEMORY_ANNOTATION);
-                let finding = Finding::warn(&POD_MEMORY_CROSS_NAMESPACE, pointer, message);
+                let finding = warning(&POD_MEMORY_CROSS_NAMESPACE, pointer, text, [home, namespace]);
                 let at = Pointer::new("/metadata/namespace");
                 injection.warnings.push(finding.elsewhere(memory, at, "it is in this namespace"));
             }

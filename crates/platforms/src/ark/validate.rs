@@ -124,24 +124,16 @@ pub(crate) fn tolerates(kind: &Kind, written: &Tree, violation: &SchemaViolation
     is_type && place.ends_with("/serviceRef/port") && *kind != QUERY || *kind == QUERY && is_in_query()
 }
 
-/// The parts of an object that rules depend on: the pointer and the path of each.
-const PARTS: [(&str, [&str; 2]); 8] = [
-    ("/spec/address", ["spec", "address"]),
-    ("/spec/headers", ["spec", "headers"]),
-    ("/spec/memory", ["spec", "memory"]),
-    ("/spec/ttl", ["spec", "ttl"]),
-    ("/spec/timeout", ["spec", "timeout"]),
-    ("/spec/type", ["spec", "type"]),
-    ("/spec/queryTTL", ["spec", "queryTTL"]),
-    ("/spec/defaultMemory", ["spec", "defaultMemory"]),
-];
+/// The fields of the spec that rules depend on.
+const PARTS: [&str; 8] =
+    ["address", "headers", "memory", "ttl", "timeout", "type", "queryTTL", "defaultMemory"];
 
 /// On an update, turns denials of unchanged parts into warnings and removes most warnings about them. Warnings
 /// about edits and a changed Memory stay. The remaining denials are new, so the caller need not
 /// compare them with findings about the stored object.
 pub(crate) fn ratchet(subject: &Subject<'_>, mut findings: Vec<Finding>) -> Vec<Finding> {
     let Some(old) = subject.old.filter(|_| !findings.is_empty()) else { return findings };
-    let unchanged = PARTS.map(|(_, path)| hash_part(subject.object, &path) == hash_part(old, &path));
+    let unchanged = PARTS.map(|part| hash_part(subject.object, part) == hash_part(old, part));
     findings.retain_mut(|finding| {
         let unchanged = is_unchanged(finding, unchanged, subject.object, old);
         let always = finding.on_rewrite || finding.code == &QUERY_MEMORY_CHANGED;
@@ -162,10 +154,10 @@ fn is_unchanged(finding: &Finding, unchanged: [bool; PARTS.len()], new: &Tree, o
         return unchanged.iter().all(|unchanged| *unchanged);
     }
     let holds = |part: &str| {
-        let rest = finding.pointer.as_str().strip_prefix(part);
+        let rest = finding.pointer.as_str().strip_prefix("/spec/").and_then(|at| at.strip_prefix(part));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    let part = PARTS.iter().zip(unchanged).find(|((part, _), _)| holds(part));
+    let part = PARTS.iter().zip(unchanged).find(|(part, _)| holds(part));
     part.map_or_else(
         || value_at(new, &finding.pointer) == value_at(old, &finding.pointer),
         |(_, unchanged)| unchanged,
@@ -181,13 +173,12 @@ fn value_at<'t>(object: &'t Tree, pointer: &Pointer) -> Option<(&'static str, Op
 
 /// Whether two Queries refer to the same Memory.
 fn is_same_memory_ref(a: &Tree, b: &Tree) -> bool {
-    hash_part(a, &["spec", "memory"]) == hash_part(b, &["spec", "memory"])
+    hash_part(a, "memory") == hash_part(b, "memory")
 }
 
-/// The hash of the part at a path, which is quick to compare; `None` for `{}`, which typed clients write for an
-/// absent part.
-fn hash_part(object: &Tree, path: &[&str]) -> Option<u64> {
-    object.at(path).filter(|tree| !tree.is_empty_object()).map(Tree::content_hash)
+/// The hash of a part, which is quick to compare; `None` for `{}`, which typed clients write for an absent part.
+fn hash_part(object: &Tree, part: &str) -> Option<u64> {
+    object.at(&["spec", part]).filter(|tree| !tree.is_empty_object()).map(Tree::content_hash)
 }
 
 /// Warns about a DELETE, and never refuses it. The warning lists the Queries whose messages stay behind.

@@ -4,10 +4,8 @@ mod endpoint;
 
 use super::prelude::*;
 use crate::endpoint_view;
-use crate::inject::annotation_pointer;
 use crate::inject::own::{OwnReading, OwnVariables, distinct};
 use crate::inject::own_memory::has_credential;
-use crate::url::inline_credential;
 
 use super::FAMILY;
 use super::durable;

@@ -5,11 +5,7 @@
 pub(super) mod want;
 
 use super::prelude::*;
-use crate::inject::own::{self, OwnVariables};
-use crate::inject::{
-    Conflict, Unmet, container_named, controller_of, label_pointer, lookup_failed, merge, no_memory,
-    origin_place, references, unmet, unmet_by,
-};
+use crate::inject::own::OwnVariables;
 use crate::references::{exists_elsewhere, going};
 use serde_json::Value;
 
@@ -178,16 +174,13 @@ fn find_claimed<'s>(
         let unmet = no_memory(&AGENT_WITHOUT_MEMORY, label_pointer(agent_label.key), message);
         return Err(unmet_by(unmet, agent, Pointer::root(), "claims no memory"));
     };
-    match state.get(&dialect.memory, namespace, name) {
-        Lookup::Found(memory) => Ok(AgentMemory { dialect, agent, memory }),
-        Lookup::Absent => {
-            let kinds = [&dialect.memory];
-            let unmet = not_found(&POD_MEMORY_NOT_FOUND, &kinds, (namespace, name), agent_label, state);
-            let at = memory_ref_pointer(dialect).key("name");
-            Err(unmet_by(unmet, agent, at, "claimed here"))
-        }
-        Lookup::Unknown(()) => Err(unknown(&dialect.memory, [namespace, name], agent_label, state)),
+    if let Some(memory) =
+        look_up(&dialect.memory, [namespace, name], (&LOOKUP_FAILED, agent_label.key), state)?
+    {
+        return Ok(AgentMemory { dialect, agent, memory });
     }
+    let unmet = not_found(&POD_MEMORY_NOT_FOUND, &[&dialect.memory], (namespace, name), agent_label, state);
+    Err(unmet_by(unmet, agent, memory_ref_pointer(dialect).key("name"), "claimed here"))
 }
 
 /// The agent in any dialect that uses the label. The newest dialect is tried first.
@@ -198,12 +191,9 @@ fn find_agent<'s>(
 ) -> Result<(&'static Dialect, &'s Object), Unmet> {
     let dialects = || DIALECTS.iter().filter(|dialect| dialect.pod_label == agent_label.key);
     for dialect in dialects() {
-        match state.get(&dialect.agent, namespace, agent_label.agent) {
-            Lookup::Found(agent) => return Ok((dialect, agent)),
-            Lookup::Unknown(()) => {
-                return Err(unknown(&dialect.agent, [namespace, agent_label.agent], agent_label, state));
-            }
-            Lookup::Absent => {}
+        let named = [namespace, agent_label.agent];
+        if let Some(agent) = look_up(&dialect.agent, named, (&LOOKUP_FAILED, agent_label.key), state)? {
+            return Ok((dialect, agent));
         }
     }
     let kinds: Vec<&Kind> = dialects().map(|dialect| &dialect.agent).collect();
@@ -224,13 +214,4 @@ fn not_found(
     let mut unmet = unmet(Reason::ReferenceMissing, code, label_pointer(agent_label.key), message);
     unmet.missing = references(kinds.iter().copied(), namespace, name);
     unmet
-}
-
-fn unknown(
-    kind: &Kind,
-    [namespace, name]: [&str; 2],
-    agent_label: &AgentLabel<'_>,
-    state: &StateReader<'_>,
-) -> Unmet {
-    lookup_failed(&LOOKUP_FAILED, label_pointer(agent_label.key), [kind.kind, namespace, name], state)
 }

@@ -4,7 +4,6 @@ use super::prelude::*;
 use crate::endpoint_view;
 use crate::inject::own::{OwnReading, OwnVariable};
 use crate::inject::own_memory::{OwnRow, OwnRules, Reads, has_credential, view_of_pod};
-use crate::url::inline_credential;
 
 use super::FAMILY;
 use super::edges::{REDIS_KEY, VECTOR_KEY};

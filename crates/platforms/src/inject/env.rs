@@ -29,8 +29,6 @@ pub struct Variable<'w> {
 enum Equality<'w> {
     /// The same literal, or the same key of the same object with the same `optional`.
     Exact,
-    /// As `Exact`, or an empty literal.
-    OrEmpty,
     /// The same key of the same object, optional or not.
     IgnoringOptional,
     /// A literal that satisfies this predicate: the program in the container reads it as the same value.
@@ -47,11 +45,6 @@ impl<'w> Variable<'w> {
     /// A variable with a literal value.
     pub fn literal(name: impl Into<Cow<'static, str>>, value: impl Into<String>, origin: Origin) -> Self {
         Self::new(name, EnvSource::Value(value.into()), origin)
-    }
-
-    /// Accepts an empty literal too.
-    pub(crate) fn or_empty(self) -> Self {
-        Self { equality: Equality::OrEmpty, ..self }
     }
 
     /// Accepts a reference whether it is optional or not.
@@ -84,7 +77,6 @@ impl<'w> Variable<'w> {
         match (&self.source, entry.literal()) {
             (EnvSource::Value(wanted), Some(literal)) => match &self.equality {
                 Equality::If(equal) => equal(literal),
-                Equality::OrEmpty if literal.is_empty() => true,
                 _ => literal == wanted,
             },
             (EnvSource::Secret(wanted), None) => self.is_same_key(wanted, entry.reference().secret_key_ref),
@@ -266,7 +258,6 @@ mod tests {
         let wanted = || Variable::literal("V", "8", origin());
         assert!(equals(&wanted(), r#"{"value":"8"}"#) && !equals(&wanted(), r#"{"value":""}"#));
         assert!(!equals(&wanted(), r#"{"value":"8","valueFrom":{}}"#));
-        assert!(equals(&wanted().or_empty(), "{}"));
         assert!(equals(&wanted().equal_if(|text| text.parse() == Ok(8)), r#"{"value":"08"}"#));
     }
 }

@@ -6,8 +6,6 @@
 use crate::prelude::*;
 use std::slice;
 
-use serde_json::Value as Json;
-
 use memgate_model::edit::{Entry, Value};
 
 use super::INJECTED_ANNOTATION;

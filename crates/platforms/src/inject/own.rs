@@ -74,6 +74,7 @@ pub(crate) struct OwnReading<'o> {
 }
 
 /// A variable that a container sets to another value than its declared memory wants, or that the memory leaves out.
+#[derive(Clone)]
 pub(crate) struct OwnVariable {
     name: String,
     /// The declared memory, as `Kind "name"`.
@@ -305,9 +306,7 @@ pub(crate) fn distinct<'o, 'd>(
 impl OwnVariable {
     /// The same with a value that is not known.
     fn of_unknown_value(&self) -> Self {
-        let Self { name, declared, field, .. } = self;
-        let (name, declared, field) = (name.clone(), declared.clone(), field.clone());
-        Self { name, declared, field, text: None, from: EndpointSource::Literal, replaces_secret: false }
+        Self { text: None, from: EndpointSource::Literal, replaces_secret: false, ..self.clone() }
     }
 
     /// Whether it stands for what `envFrom` may set.

@@ -5,7 +5,6 @@
 use super::own::{OwnReading, OwnVariable, OwnVariables, distinct};
 use crate::endpoint_view;
 use crate::prelude::*;
-use crate::url::inline_credential;
 
 /// What a variable that a container sets itself changes: its name, the path in the view, and how its value is read.
 pub(crate) type OwnRow = (&'static str, &'static str, Reads);

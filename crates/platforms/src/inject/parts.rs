@@ -1,8 +1,6 @@
 //! The lists of a pod besides variables: init containers, volumes and mounts. Reads the existing ones and
 //! inserts the wanted ones.
 
-use serde_json::Value as Json;
-
 use crate::prelude::*;
 use memgate_model::edit::Value;
 use memgate_model::pod::{Mount, NamedView, SPEC, visit_elements};

@@ -15,7 +15,6 @@ pub(crate) mod present;
 pub(crate) mod sizes;
 mod users;
 
-use serde_json::Value as Json;
 use std::cell::OnceCell;
 
 use crate::prelude::*;

@@ -5,7 +5,6 @@
 
 use super::prelude::*;
 use crate::endpoint_view;
-use crate::url::inline_credential;
 use memgate_model::memory_view::qualified;
 use memgate_primitives::credential::is_credential_name;
 

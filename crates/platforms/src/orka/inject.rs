@@ -6,15 +6,12 @@
 pub(super) mod find;
 
 use super::prelude::*;
-use crate::inject::env::{self, ExistingEnv, Variable};
+use crate::inject::env::{ExistingEnv, Variable};
 use crate::inject::own::{MemoryVariableNames, OwnVariables};
-use crate::inject::{
-    Conflict, WantedByContainer, WantedByPod, controller_of, field_origin, merge, origin_place,
-};
 use memgate_model::pod::{self};
 
 use self::find::{ResolvedSetting, SettingSources, Worker, title};
-use super::setting::{Setting, SettingValue};
+use super::setting::{ENABLED, LIMIT, MAX_CHARS, Setting, SettingValue, TOOLS};
 
 /// What to add to the pod; `None` if it is not an AI worker.
 pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
@@ -101,21 +98,20 @@ fn want<'p, 's: 'p>(
     mut sources: SettingSources<'s>,
     work: &Budget<'_>,
 ) -> (Option<WantedByPod<'p>>, Vec<Finding>) {
-    let enabled = sources.resolve(Setting::Enabled);
-    let disabled = match worker.container.variable(Setting::Enabled.variable()) {
-        Some((_, existing)) => existing
-            .literal()
-            .is_some_and(|text| Setting::Enabled.read_literal(text) == SettingValue::Switch(false)),
+    let enabled = sources.resolve(&ENABLED);
+    let disabled = match worker.container.variable(ENABLED.variable) {
+        Some((_, existing)) => {
+            existing.literal().is_some_and(|text| ENABLED.read_literal(text) == SettingValue::Switch(false))
+        }
         None => enabled.as_ref().is_some_and(|enabled| enabled.value == SettingValue::Switch(false)),
     };
-    let mut resolved = vec![(Setting::Enabled, enabled)];
+    let mut resolved = vec![(&ENABLED, enabled)];
     let mut warnings = Vec::new();
     if !disabled {
-        resolved
-            .extend([Setting::Limit, Setting::MaxChars].map(|setting| (setting, sources.resolve(setting))));
+        resolved.extend([&LIMIT, &MAX_CHARS].map(|setting| (setting, sources.resolve(setting))));
         warnings.extend(no_token(pod, worker));
     }
-    resolved.push((Setting::Tools, sources.resolve(Setting::Tools)));
+    resolved.push((&TOOLS, sources.resolve(&TOOLS)));
     warnings.extend(sources.warnings);
     warnings.extend(literal_problems(worker, work));
     let resolved = resolved.into_iter().filter_map(|(setting, resolved)| Some((setting, resolved?)));
@@ -124,7 +120,7 @@ fn want<'p, 's: 'p>(
     let mut memory: Vec<String> = Vec::new();
     for (setting, resolved) in &resolved {
         let path = title(resolved.source, '/');
-        if existing.get(setting.variable()).is_none() && !memory.contains(&path) {
+        if existing.get(setting.variable).is_none() && !memory.contains(&path) {
             memory.push(path);
         }
     }
@@ -139,11 +135,11 @@ fn want<'p, 's: 'p>(
 
 /// A variable that also accepts a literal that the worker reads as the same value. The value of a literal
 /// that the kubelet expands is unknown.
-fn variable(setting: Setting, resolved: &ResolvedSetting<'_>) -> Variable<'static> {
-    let key = format!("metadata.annotations[{}]", setting.annotation());
+fn variable(setting: &'static Setting, resolved: &ResolvedSetting<'_>) -> Variable<'static> {
+    let key = format!("metadata.annotations[{}]", setting.annotation);
     let origin = field_origin(&Arc::from(title(resolved.source, ' ')), key);
     let value = resolved.value;
-    Variable::literal(setting.variable(), value.to_string(), origin)
+    Variable::literal(setting.variable, value.to_string(), origin)
         .equal_if(move |text| !text.contains("$(") && setting.read_literal(text) == value)
 }
 
@@ -155,9 +151,8 @@ fn literal_problems(worker: &Worker<'_, '_>, work: &Budget<'_>) -> Vec<Finding> 
         let literal = variable.literal()?;
         let problem = setting.literal_problem(literal)?;
         let pointer = list.index(index).key("value");
-        let literal = excerpt(literal);
-        let message = move |at: &Pointer| format!("{}: {}", at.field(), setting.about(problem, &literal));
-        Some(Finding::warn_within(work, setting.literal_code(), pointer, message))
+        let message = move |at: &Pointer| format!("{}: {problem}", at.field());
+        Some(Finding::warn_within(work, setting.literal_code, pointer, message))
     };
     worker.container.env.iter().flatten().enumerate().filter_map(problem).collect()
 }

@@ -14,18 +14,56 @@ pub(crate) const NO_ROOM_MESSAGE: &str =
     "leaves no room for any memory (the section header alone is 165 bytes)";
 
 /// One of the four settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Setting {
-    /// Whether the prompt has a memory section.
-    Enabled,
-    /// The maximum number of memories in the section.
-    Limit,
-    /// The maximum number of bytes in the section. The platform calls them "chars".
-    MaxChars,
-    /// Whether the worker adds memory tools that are in no tool list. Workers of releases up to v0.1.3 do not
-    /// know this setting and add them.
-    Tools,
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Setting {
+    /// The annotation that sets it.
+    pub(crate) annotation: &'static str,
+    /// The variable from which the worker reads it.
+    pub(crate) variable: &'static str,
+    /// The code for an annotation with an invalid value.
+    pub(crate) annotation_code: &'static Code,
+    /// The code for a literal with a problem.
+    pub(crate) literal_code: &'static Code,
+    /// The default and the maximum in the worker; `None` for a switch.
+    bounds: Option<[i64; 2]>,
 }
+
+/// Whether the prompt has a memory section.
+pub(crate) static ENABLED: Setting = Setting {
+    annotation: ENABLED_ANNOTATION,
+    variable: "ORKA_MEMORY_CONTEXT_ENABLED",
+    annotation_code: &ANNOTATION_ENABLED,
+    literal_code: &ENV_ENABLED,
+    bounds: None,
+};
+
+/// The maximum number of memories in the section.
+pub(crate) static LIMIT: Setting = Setting {
+    annotation: LIMIT_ANNOTATION,
+    variable: "ORKA_MEMORY_CONTEXT_LIMIT",
+    annotation_code: &ANNOTATION_LIMIT,
+    literal_code: &ENV_LIMIT,
+    bounds: Some([5, 8]),
+};
+
+/// The maximum number of bytes in the section. The platform calls them "chars".
+pub(crate) static MAX_CHARS: Setting = Setting {
+    annotation: MAX_CHARS_ANNOTATION,
+    variable: "ORKA_MEMORY_CONTEXT_MAX_CHARS",
+    annotation_code: &ANNOTATION_MAX_CHARS,
+    literal_code: &ENV_MAX_CHARS,
+    bounds: Some([6000, 6000]),
+};
+
+/// Whether the worker adds memory tools that are in no tool list. Workers of releases up to v0.1.3 do not know this
+/// setting and add them.
+pub(crate) static TOOLS: Setting = Setting {
+    annotation: TOOLS_ANNOTATION,
+    variable: "ORKA_MEMORY_TOOLS_AUTO_ENABLE",
+    annotation_code: &ANNOTATION_TOOLS,
+    literal_code: &ENV_TOOLS,
+    bounds: None,
+};
 
 /// The value of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,19 +72,6 @@ pub(crate) enum SettingValue {
     Switch(bool),
     /// A bound.
     Bound(i64),
-}
-
-/// Why the worker does not read a literal as it is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LiteralProblem {
-    /// It does not switch anything off.
-    NotASwitch,
-    /// It is not a positive number.
-    NotPositive,
-    /// It is larger than the maximum.
-    AboveMaximum,
-    /// It leaves no room for any memory.
-    NoRoom,
 }
 
 impl fmt::Display for SettingValue {
@@ -60,150 +85,79 @@ impl fmt::Display for SettingValue {
 
 impl Setting {
     /// Every setting, in the order in which the variables are written.
-    pub(crate) const ALL: [Self; 4] = [Self::Enabled, Self::Limit, Self::MaxChars, Self::Tools];
-
-    /// The annotation that sets it.
-    pub(crate) const fn annotation(self) -> &'static str {
-        match self {
-            Self::Enabled => ENABLED_ANNOTATION,
-            Self::Limit => LIMIT_ANNOTATION,
-            Self::MaxChars => MAX_CHARS_ANNOTATION,
-            Self::Tools => TOOLS_ANNOTATION,
-        }
-    }
-
-    /// The variable from which the worker reads it.
-    pub(crate) const fn variable(self) -> &'static str {
-        match self {
-            Self::Enabled => "ORKA_MEMORY_CONTEXT_ENABLED",
-            Self::Limit => "ORKA_MEMORY_CONTEXT_LIMIT",
-            Self::MaxChars => "ORKA_MEMORY_CONTEXT_MAX_CHARS",
-            Self::Tools => "ORKA_MEMORY_TOOLS_AUTO_ENABLE",
-        }
-    }
+    pub(crate) const ALL: [&'static Self; 4] = [&ENABLED, &LIMIT, &MAX_CHARS, &TOOLS];
 
     /// The setting of this annotation.
-    pub(crate) fn from_annotation(key: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|setting| setting.annotation() == key)
+    pub(crate) fn from_annotation(key: &str) -> Option<&'static Self> {
+        Self::ALL.into_iter().find(|setting| setting.annotation == key)
     }
 
     /// The setting of this variable.
-    pub(crate) fn from_variable(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|setting| setting.variable() == name)
+    pub(crate) fn from_variable(name: &str) -> Option<&'static Self> {
+        Self::ALL.into_iter().find(|setting| setting.variable == name)
     }
 
-    /// The code for an annotation with an invalid value.
-    pub(crate) const fn annotation_code(self) -> &'static Code {
-        match self {
-            Self::Enabled => &ANNOTATION_ENABLED,
-            Self::Limit => &ANNOTATION_LIMIT,
-            Self::MaxChars => &ANNOTATION_MAX_CHARS,
-            Self::Tools => &ANNOTATION_TOOLS,
-        }
+    /// Whether it is on or off, and not a bound.
+    pub(crate) const fn is_switch(&self) -> bool {
+        self.bounds.is_none()
     }
 
     /// Parses the value of an annotation.
     ///
     /// # Errors
     /// A message with the expected and the actual value.
-    pub(crate) fn parse_annotation(self, text: &str) -> Result<SettingValue, String> {
-        let value = match self {
-            Self::Enabled | Self::Tools => parse_bool(text).map(SettingValue::Switch),
-            Self::Limit | Self::MaxChars => parse_bound(text, self.max()).map(SettingValue::Bound),
+    pub(crate) fn parse_annotation(&self, text: &str) -> Result<SettingValue, String> {
+        let Some([_, max]) = self.bounds else {
+            let switch = parse_bool(text).map(SettingValue::Switch);
+            return switch.ok_or_else(|| format!("must be \"true\" or \"false\", got {}", quoted_text(text)));
         };
-        value.ok_or_else(|| match self {
-            Self::Enabled | Self::Tools => {
-                format!("must be \"true\" or \"false\", got {}", quoted_text(text))
-            }
-            Self::Limit | Self::MaxChars => {
-                format!("must be an integer from 1 to {}, got {}", self.max(), quoted_text(text))
-            }
-        })
+        let bound = parse_bound(text, max).map(SettingValue::Bound);
+        bound.ok_or_else(|| format!("must be an integer from 1 to {max}, got {}", quoted_text(text)))
     }
 
     /// Reads a literal as the worker does: anything but `false` is on, and a bad bound is replaced by the default
     /// or the maximum.
-    pub(crate) fn read_literal(self, literal: &str) -> SettingValue {
-        match self {
-            Self::Enabled | Self::Tools => SettingValue::Switch(parse_bool(literal) != Some(false)),
-            Self::Limit | Self::MaxChars => SettingValue::Bound(match parse_positive(literal) {
-                Some(number) => number.min(self.max()),
-                None => self.default(),
-            }),
+    pub(crate) fn read_literal(&self, literal: &str) -> SettingValue {
+        match self.bounds {
+            None => SettingValue::Switch(parse_bool(literal) != Some(false)),
+            Some([default, max]) => {
+                SettingValue::Bound(parse_positive(literal).map_or(default, |number| number.min(max)))
+            }
         }
     }
 
-    /// The problem of a literal value of the variable, if it has one.
-    pub(crate) fn literal_problem(self, literal: &str) -> Option<LiteralProblem> {
+    /// The message about a literal value of the variable that the worker does not read as it is written.
+    pub(crate) fn literal_problem(&self, literal: &str) -> Option<String> {
         if literal.is_empty() || literal.contains("$(") {
             return None;
         }
-        match (self, parse_positive(literal)) {
-            (Self::Enabled | Self::Tools, _) => {
-                parse_bool(literal).is_none().then_some(LiteralProblem::NotASwitch)
+        let problem = match (self.bounds, parse_positive(literal)) {
+            (None, _) if parse_bool(literal).is_some() => return None,
+            (None, _) => {
+                let what = if *self == TOOLS { "the memory tools" } else { "memory" };
+                format!("does not disable {what}; only \"false\" does")
             }
-            (_, None) => Some(LiteralProblem::NotPositive),
-            (_, Some(number)) if number > self.max() => Some(LiteralProblem::AboveMaximum),
-            (Self::MaxChars, Some(number)) if number <= SECTION_HEADER_BYTES => Some(LiteralProblem::NoRoom),
-            _ => None,
-        }
-    }
-
-    /// The code for a literal with a problem.
-    pub(crate) const fn literal_code(self) -> &'static Code {
-        match self {
-            Self::Enabled => &ENV_ENABLED,
-            Self::Limit => &ENV_LIMIT,
-            Self::MaxChars => &ENV_MAX_CHARS,
-            Self::Tools => &ENV_TOOLS,
-        }
-    }
-
-    /// The message about a literal with this problem.
-    pub(crate) fn about(self, problem: LiteralProblem, literal: &str) -> String {
-        let text = match problem {
-            LiteralProblem::NotASwitch if self == Self::Tools => {
-                "does not disable the memory tools; only \"false\" does".to_owned()
+            (Some([default, _]), None) => format!("is not a positive integer; the worker uses {default}"),
+            (Some([_, max]), Some(number)) if number > max => {
+                format!("is above {max}; the worker uses {max}")
             }
-            LiteralProblem::NotASwitch => "does not disable memory; only \"false\" does".to_owned(),
-            LiteralProblem::NotPositive => {
-                format!("is not a positive integer; the worker uses {}", self.default())
+            (_, Some(number)) if *self == MAX_CHARS && number <= SECTION_HEADER_BYTES => {
+                NO_ROOM_MESSAGE.to_owned()
             }
-            LiteralProblem::AboveMaximum => {
-                format!("is above {max}; the worker uses {max}", max = self.max())
-            }
-            LiteralProblem::NoRoom => NO_ROOM_MESSAGE.to_owned(),
+            _ => return None,
         };
-        format!("{} {} {text}", self.variable(), quoted_text(literal))
-    }
-
-    /// The maximum in the worker; unused for a switch.
-    const fn max(self) -> i64 {
-        match self {
-            Self::Enabled | Self::Tools => 0,
-            Self::Limit => 8,
-            Self::MaxChars => 6000,
-        }
-    }
-
-    /// The default in the worker; unused for a switch.
-    const fn default(self) -> i64 {
-        match self {
-            Self::Enabled | Self::Tools => 0,
-            Self::Limit => 5,
-            Self::MaxChars => 6000,
-        }
+        Some(format!("{} {} {problem}", self.variable, quoted_text(literal)))
     }
 }
 
 /// Whether an object switches this setting off. A Task cannot override an Agent's "off".
-pub(crate) fn is_off(setting: Setting, object: &Tree) -> bool {
+pub(crate) fn is_off(setting: &Setting, object: &Tree) -> bool {
     switch(setting, object) == Some(false)
 }
 
 /// The value of a switch that an object sets; `None` if it is absent or invalid.
-pub(crate) fn switch(setting: Setting, object: &Tree) -> Option<bool> {
-    annotation(object, setting.annotation()).and_then(parse_bool)
+pub(crate) fn switch(setting: &Setting, object: &Tree) -> Option<bool> {
+    annotation(object, setting.annotation).and_then(parse_bool)
 }
 
 /// `true` or `false`, in any case.
@@ -266,13 +220,13 @@ impl<'t> AgentTool<'t> {
 
 /// Whether an Agent, or else its namespace, switches the memory tools off.
 pub(super) fn are_off(agent: &Tree, namespace: &str, state: &mut StateReader<'_>) -> bool {
-    let on = switch(Setting::Tools, agent).or_else(|| of_namespace(namespace, state));
+    let on = switch(&TOOLS, agent).or_else(|| of_namespace(namespace, state));
     on == Some(false)
 }
 
 /// The switch of the memory tools in a namespace, if the namespace is known and sets it.
 pub(super) fn of_namespace(namespace: &str, state: &mut StateReader<'_>) -> Option<bool> {
-    switch(Setting::Tools, state.get(&NAMESPACE, "", namespace).found()?.tree())
+    switch(&TOOLS, state.get(&NAMESPACE, "", namespace).found()?.tree())
 }
 
 /// The variable with the token of the worker.
@@ -335,20 +289,21 @@ mod tests {
         for (text, number) in
             [(" 8 ", Some(8)), ("1", Some(1)), ("+1", None), ("01", None), ("9", None), ("", None)]
         {
-            assert_eq!(Setting::Limit.parse_annotation(text).ok(), number.map(SettingValue::Bound), "{text}");
+            assert_eq!(LIMIT.parse_annotation(text).ok(), number.map(SettingValue::Bound), "{text}");
         }
-        assert_eq!(Setting::Enabled.parse_annotation(" False"), Ok(SettingValue::Switch(false)));
-        assert!(Setting::Enabled.parse_annotation("0").is_err());
+        assert_eq!(ENABLED.parse_annotation(" False"), Ok(SettingValue::Switch(false)));
+        assert!(ENABLED.parse_annotation("0").is_err());
     }
 
     #[test]
     fn reads_literals_as_the_worker_does() {
         for (text, number) in [("+7", 7), ("007", 7), ("9", 8), ("0", 5), ("5.0", 5), ("1_000", 5), ("", 5)] {
-            assert_eq!(Setting::Limit.read_literal(text), SettingValue::Bound(number), "{text}");
+            assert_eq!(LIMIT.read_literal(text), SettingValue::Bound(number), "{text}");
         }
         let beyond = "9223372036854775808";
-        assert_eq!(Setting::MaxChars.read_literal(beyond), SettingValue::Bound(6000));
-        assert_eq!(Setting::MaxChars.literal_problem(beyond), Some(LiteralProblem::NotPositive));
-        assert_eq!(Setting::Enabled.read_literal("no"), SettingValue::Switch(true));
+        assert_eq!(MAX_CHARS.read_literal(beyond), SettingValue::Bound(6000));
+        let problem = MAX_CHARS.literal_problem(beyond).expect("a problem");
+        assert!(problem.ends_with(" is not a positive integer; the worker uses 6000"), "{problem}");
+        assert_eq!(ENABLED.read_literal("no"), SettingValue::Switch(true));
     }
 }

@@ -47,34 +47,17 @@ fn with_field(pointer: &Pointer, message: &str) -> String {
     if message.contains(field) { message.to_owned() } else { format!("{field}: {message}") }
 }
 
-/// The type of a Task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TaskType {
-    /// A worker of Orka's own. Only this type has a memory section.
-    Ai,
-    /// Any container.
-    Container,
-    /// An agent in a pool of runtimes.
-    Agent,
+/// The type of a Task; `None` for one that the schema refuses. Only workers of Orka's own have a memory section.
+fn task_type(task: &Tree) -> Option<&'static str> {
+    let name = task.text_at(&["spec", "type"])?;
+    [TASK_TYPE_AI, CONTAINER, AGENT_TYPE].into_iter().find(|known| *known == name)
 }
 
-impl TaskType {
-    const ALL: [Self; 3] = [Self::Ai, Self::Container, Self::Agent];
+/// The type of Tasks that run any container.
+const CONTAINER: &str = "container";
 
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Ai => TASK_TYPE_AI,
-            Self::Container => "container",
-            Self::Agent => "agent",
-        }
-    }
-
-    /// Reads the type of a Task; `None` for a Task that the schema refuses.
-    fn read(task: &Tree) -> Option<Self> {
-        let name = task.text_at(&["spec", "type"])?;
-        Self::ALL.into_iter().find(|task_type| task_type.name() == name)
-    }
-}
+/// The type of Tasks that run an agent in a pool of runtimes.
+const AGENT_TYPE: &str = "agent";
 
 /// The allowed length of an endpoint, in characters. Source: the definition in the platform's pull request 331.
 const ENDPOINT_CHARS: std::ops::RangeInclusive<usize> = 9..=2048;

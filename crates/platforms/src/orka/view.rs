@@ -9,12 +9,11 @@
 
 use super::prelude::*;
 use crate::endpoint_view;
-use crate::inject::annotation_pointer;
 use memgate_model::memory_view::OperationView;
 
 use super::inject::find::Worker;
 use super::inject::own_variables;
-use super::setting::{self, AgentTool, Setting, SettingValue, TaskVariable, are_off, switch};
+use super::setting::{self, AgentTool, SettingValue, TOOLS, TaskVariable, are_off, switch};
 
 /// The kinds that have a view.
 pub(crate) static VIEWED: [(&Kind, Role); 4] = [
@@ -244,16 +243,16 @@ fn adds_all(
     agent: Option<&Tree>,
     state: &mut StateReader<'_>,
 ) -> Option<Pointer> {
-    let mut own = env.iter().rev().filter(|variable| variable.name == Setting::Tools.variable());
+    let mut own = env.iter().rev().filter(|variable| variable.name == TOOLS.variable);
     if let Some(variable) = own.next() {
-        let value = variable.literal().map(|literal| Setting::Tools.read_literal(literal));
+        let value = variable.literal().map(|literal| TOOLS.read_literal(literal));
         return (value != Some(SettingValue::Switch(false))).then(|| variable.value_pointer());
     }
-    let of_agent = agent.and_then(|agent| switch(Setting::Tools, agent));
+    let of_agent = agent.and_then(|agent| switch(&TOOLS, agent));
     if of_agent == Some(false) {
         return None;
     }
-    let of_task = switch(Setting::Tools, subject.object).or_else(|| of_parent(subject, state));
+    let of_task = switch(&TOOLS, subject.object).or_else(|| of_parent(subject, state));
     let on = of_task.or(of_agent).or_else(|| setting::of_namespace(subject.namespace, state));
     (on != Some(false)).then(switch_pointer)
 }
@@ -261,12 +260,12 @@ fn adds_all(
 /// The switch in the Task whose schedule made this one.
 fn of_parent(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<bool> {
     let name = scheduled_parent(subject.object)?;
-    switch(Setting::Tools, state.get(&STATE_TASK, subject.namespace, name).found()?.tree())
+    switch(&TOOLS, state.get(&STATE_TASK, subject.namespace, name).found()?.tree())
 }
 
 /// The memory tools that a Namespace switches on or off; `None` if it has no switch.
 fn tools_of_namespace(namespace: &Tree) -> Option<Vec<OperationView>> {
-    let on = switch(Setting::Tools, namespace)?;
+    let on = switch(&TOOLS, namespace)?;
     let mut given = GivenTools::default();
     if on {
         given.give_all(&switch_pointer());

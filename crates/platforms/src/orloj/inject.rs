@@ -9,8 +9,7 @@ mod find;
 pub(super) mod want;
 
 use super::prelude::*;
-use crate::inject::own::{self, OwnVariables};
-use crate::inject::{Conflict, Unmet, container_named, controller_of, env, merge, origin_place, unmet};
+use crate::inject::own::OwnVariables;
 use crate::references::going;
 use memgate_model::pod::{SPEC, read_list};
 use serde_json::Value;

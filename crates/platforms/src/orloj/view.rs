@@ -4,7 +4,6 @@ use super::prelude::*;
 use crate::endpoint_view;
 use crate::inject::own::OwnReading;
 use crate::inject::own_memory::{OwnRow, OwnRules, Reads, has_credential, view_of_pod};
-use crate::url::inline_credential;
 use memgate_model::memory_view::{OperationView, qualified};
 
 use super::FAMILY;

@@ -5,7 +5,6 @@
 //! Sympozium's own webhook refuses a run that has them.
 
 use super::prelude::*;
-use crate::inject::resource_name;
 use memgate_model::edit::{Entry, Value};
 
 use super::lookup;

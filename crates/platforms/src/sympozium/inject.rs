@@ -12,13 +12,9 @@ pub(super) mod find;
 mod want;
 
 use super::prelude::*;
-use crate::inject::own::{self, OwnVariables};
+use crate::inject::own::OwnVariables;
 use crate::inject::parts::{ExistingMounts, ExistingParts};
 use crate::inject::viable::Surroundings;
-use crate::inject::{
-    Conflict, Unmet, container_named, controller_of, field_origin, label_pointer, merge, no_memory,
-    origin_place, resource_name, unmet,
-};
 use crate::references::going;
 use memgate_model::pod::{Mount, read_list};
 use serde_json::Value;

@@ -1,7 +1,9 @@
-//! What most files of this folder use: its kinds with their fields, its codes, and the words of all platforms.
+//! What most files of this folder use: its kinds with their fields, its codes, the engine of injections, and
+//! the words of all platforms.
 
 pub(super) use super::api::agent::*;
 pub(super) use super::api::ensemble::*;
 pub(super) use super::api::*;
 pub(super) use super::codes::*;
+pub(super) use crate::inject::*;
 pub(super) use crate::prelude::*;

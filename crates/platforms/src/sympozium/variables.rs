@@ -4,7 +4,6 @@ use super::prelude::*;
 use std::collections::BTreeSet;
 
 use crate::inject::env::Variable;
-use crate::inject::{field_origin, resource_name};
 use crate::workloads::WRITER_TOKEN;
 use memgate_model::object::Object;
 

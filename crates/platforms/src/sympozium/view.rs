@@ -9,7 +9,6 @@ mod session;
 
 use super::prelude::*;
 use crate::endpoint_view;
-use crate::inject::container_named;
 use crate::inject::own::{OwnReading, OwnVariable, OwnVariables, distinct};
 use crate::inject::own_memory::has_credential;
 

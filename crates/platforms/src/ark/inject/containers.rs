@@ -6,14 +6,11 @@ use std::cell::OnceCell;
 use crate::ark::FAMILY;
 use crate::ark::prelude::*;
 use crate::common::POD_CREDENTIAL_SHARED;
-use crate::inject::annotation_pointer;
-use crate::inject::env::{self, ExistingEnv};
-use crate::inject::marker;
+use crate::inject::env::ExistingEnv;
 use crate::inject::neighbours::{is_other_sidecar, mesh_of_proxy};
 use crate::inject::own::init_containers;
 use memgate_model::view::ISTIO_STATUS;
 use memgate_primitives::budget::{Limit, MAX_ENTRIES};
-use serde_json::Value as Json;
 
 use super::find;
 use super::{HEADER_PREFIX, NAME};

@@ -9,7 +9,6 @@ use crate::ark::prelude::*;
 use crate::ark::service::ServiceRef;
 use crate::ark::value::{EffectiveValue, ValueOrSource, ValueSource};
 use crate::inject::env::escape_references;
-use crate::inject::references;
 use memgate_primitives::budget::MAX_ENTRIES;
 
 /// The Memory of a pod.

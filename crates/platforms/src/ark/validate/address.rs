@@ -7,10 +7,10 @@ use crate::endpoint_view::ambiguous_host;
 use crate::url::{AddressRange, ip};
 use memgate_primitives::plain_text::{shown_key, shown_name};
 
-use super::reference::{self, ReferenceLocation};
+use super::reference::{self, ReferenceLocation, ValueWords};
 
 const VALUE: &str = "/spec/address/value";
-const VALUE_FROM: &str = "/spec/address/valueFrom";
+const ADDRESS: Path<'_> = Path::Known("/spec/address");
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let spec = subject.object.get("spec");
@@ -18,13 +18,13 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
         return Vec::new();
     }
     let Some(address) = spec.and_then(|spec| spec.get("address")) else {
-        return vec![required()];
+        return vec![WORDS.required(ADDRESS, state.budget())];
     };
     if !address.is_object() {
         return Vec::new();
     }
     let value = ValueOrSource::read_address(address);
-    let mut findings: Vec<Finding> = exactly_one(&value).into_iter().collect();
+    let mut findings: Vec<Finding> = WORDS.exactly_one(&value, ADDRESS, state.budget()).into_iter().collect();
     match value.effective() {
         EffectiveValue::Literal(literal) => {
             if let Some(text) = literal.text() {
@@ -39,44 +39,22 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     findings
 }
 
-fn required() -> Finding {
-    let message = "address must specify either value or valueFrom";
-    Finding::deny(&MEMORY_ADDRESS_REQUIRED, "/spec/address", message)
-}
-
-/// Checks that the address has exactly one value.
-fn exactly_one(value: &ValueOrSource<'_>) -> Option<Finding> {
-    let Some(value_from) = value.value_from else {
-        return value.literal.is_none().then(required);
-    };
-    if let Some(literal) = value.literal {
-        let message = "address cannot specify both value and valueFrom; ARK uses value";
-        let finding = || Finding::warn(&MEMORY_ADDRESS_EXCLUSIVE, "/spec/address", message);
-        return literal.text().map(|_| finding());
-    }
-    let pointer = Pointer::new(VALUE_FROM);
-    match value.sources.as_slice() {
-        _ if !value_from.is_object() => None,
-        [] => {
-            let message = "valueFrom must specify exactly one source, such as serviceRef";
-            Some(Finding::deny(&MEMORY_ADDRESS_SOURCE, pointer, message))
-        }
-        [_] => None,
-        [first, ..] => {
-            let message = format!("valueFrom must specify exactly one source; ARK uses {}", first.field);
-            Some(Finding::warn(&MEMORY_ADDRESS_SOURCES, pointer, message))
-        }
-    }
-}
+/// What is said of the values of an address.
+static WORDS: ValueWords = ValueWords {
+    subject: "address ",
+    example: "serviceRef",
+    codes: [
+        &MEMORY_ADDRESS_REQUIRED, &MEMORY_ADDRESS_EXCLUSIVE, &MEMORY_ADDRESS_SOURCE, &MEMORY_ADDRESS_SOURCES,
+    ],
+};
 
 fn effective_source(
     source: &ValueSource<'_>,
     subject: &Subject<'_>,
     state: &mut StateReader<'_>,
 ) -> Vec<Finding> {
-    let (spec, mut findings) = (Path::Key(&Path::Root, "spec"), Vec::new());
-    let address = Path::Key(&spec, "address");
-    let value_from = Path::Key(&address, "valueFrom");
+    let mut findings = Vec::new();
+    let value_from = Path::Key(&ADDRESS, "valueFrom");
     let path = Path::Key(&value_from, source.field);
     let location = ReferenceLocation { path, namespace: subject.namespace };
     reference::findings(source, location, state, &mut findings);

@@ -4,10 +4,17 @@ use crate::ark::prelude::*;
 use crate::ark::value::{EffectiveValue, ValueOrSource};
 use memgate_primitives::plain_text::shown_key;
 
-use super::reference::{self, ReferenceLocation};
+use super::reference::{self, ReferenceLocation, ValueWords};
 
 /// Headers that Go's client sets itself. Source: Go, net/http, Request.Write.
 const CLIENT_HEADERS: [&str; 4] = ["Host", "Content-Length", "Transfer-Encoding", "Trailer"];
+
+/// What is said of the values of a header.
+static WORDS: ValueWords = ValueWords {
+    subject: "",
+    example: "secretKeyRef",
+    codes: [&HEADER_VALUE_REQUIRED, &HEADER_VALUE_EXCLUSIVE, &HEADER_SOURCE, &HEADER_SOURCES],
+};
 
 /// The header that is being validated.
 #[derive(Clone, Copy)]
@@ -35,14 +42,6 @@ impl CheckedHeader<'_> {
 
     fn name_pointer(&self) -> Pointer {
         Path::Key(&self.path, "name").pointer()
-    }
-
-    fn value_pointer(&self) -> Pointer {
-        Path::Key(&self.path, "value").pointer()
-    }
-
-    fn required(&self) -> Finding {
-        self.deny(&HEADER_VALUE_REQUIRED, self.value_pointer(), "must specify either value or valueFrom")
     }
 }
 
@@ -124,50 +123,24 @@ fn value(
     state: &mut StateReader<'_>,
     findings: &mut Vec<Finding>,
 ) {
-    let Some(value) = header.tree.get("value") else { return findings.push(header.required()) };
+    let here = Path::Key(&header.path, "value");
+    let Some(value) = header.tree.get("value") else {
+        return findings.push(WORDS.required(here, header.work));
+    };
     if !value.is_object() {
         return;
     }
     let choice = ValueOrSource::read_header(value);
-    findings.extend(exactly_one(header, &choice));
+    findings.extend(WORDS.exactly_one(&choice, here, header.work));
     match choice.effective() {
         EffectiveValue::Literal(literal) => self::literal(header, literal, findings),
         EffectiveValue::Source(source) => {
-            let path = Path::Key(&header.path, "value");
-            let path = Path::Key(&path, "valueFrom");
+            let path = Path::Key(&here, "valueFrom");
             let path = Path::Key(&path, source.field);
             let location = ReferenceLocation { path, namespace };
             reference::findings(&source, location, state, findings);
         }
         EffectiveValue::Nothing => {}
-    }
-}
-
-/// Checks that the header has exactly one value.
-fn exactly_one(header: &CheckedHeader<'_>, choice: &ValueOrSource<'_>) -> Option<Finding> {
-    let Some(value_from) = choice.value_from else {
-        return choice.literal.is_none().then(|| header.required());
-    };
-    if let Some(literal) = choice.literal {
-        literal.text()?;
-        let used =
-            if let EffectiveValue::Source(source) = choice.effective() { source.field } else { "value" };
-        let message = move || format!("cannot specify both value and valueFrom; ARK uses {used}");
-        return Some(header.warn(&HEADER_VALUE_EXCLUSIVE, header.value_pointer(), message));
-    }
-    let pointer = || Path::Key(&Path::Key(&header.path, "value"), "valueFrom").pointer();
-    let message = "valueFrom must specify exactly one source";
-    match choice.sources.as_slice() {
-        _ if !value_from.is_object() => None,
-        [] => {
-            let message = "valueFrom must specify exactly one source, such as secretKeyRef";
-            Some(header.deny(&HEADER_SOURCE, pointer(), message))
-        }
-        [_] => None,
-        [first, ..] => {
-            let field = first.field;
-            Some(header.warn(&HEADER_SOURCES, pointer(), move || format!("{message}; ARK uses {field}")))
-        }
     }
 }
 

@@ -56,11 +56,8 @@ fn named_memory(memory: &Tree, subject: &Subject<'_>, state: &mut StateReader<'_
     let namespace_given =
         state.namespace_given() && !matches!(found, Lookup::Found(memory) if !memory.namespace_given);
     if namespace_given && namespace != subject.namespace {
-        let message = format!(
-            "spec.memory.namespace is {}; queries with the same name share messages there",
-            quoted(namespace)
-        );
-        let finding = Finding::warn(&QUERY_MEMORY_CROSS_NAMESPACE, pointer.key("namespace"), message);
+        let text = "spec.memory.namespace is {}; queries with the same name share messages there";
+        let finding = warning(&QUERY_MEMORY_CROSS_NAMESPACE, pointer.key("namespace"), text, [namespace]);
         let place = || Some(Elsewhere::of(found.found()?, home, "it is in this namespace"));
         findings.push(finding.and_elsewhere(place));
     }

@@ -1,7 +1,7 @@
 //! Validates references by name, such as to a Secret or ConfigMap, in an address or a header.
 
 use crate::ark::prelude::*;
-use crate::ark::value::ValueSource;
+use crate::ark::value::{EffectiveValue, ValueOrSource, ValueSource};
 
 /// The place of a reference.
 #[derive(Debug, Clone, Copy)]
@@ -15,6 +15,59 @@ impl ReferenceLocation<'_> {
     /// The pointer to a field of the reference.
     pub(super) fn field(&self, name: &'static str) -> Pointer {
         Path::Key(&self.path, name).pointer()
+    }
+}
+
+/// What is said of the values of an address or a header, which must have exactly one.
+pub(super) struct ValueWords {
+    /// What begins the messages.
+    pub(super) subject: &'static str,
+    /// One of the sources.
+    pub(super) example: &'static str,
+    /// Of no value, of a literal and a source, of no source, and of several.
+    pub(super) codes: [&'static Code; 4],
+}
+
+impl ValueWords {
+    pub(super) fn required(&'static self, at: Path<'_>, work: &Budget<'_>) -> Finding {
+        let message = |_: &Pointer| format!("{}must specify either value or valueFrom", self.subject);
+        let [required, ..] = self.codes;
+        Finding::deny_within(work, required, at.pointer(), message)
+    }
+
+    pub(super) fn exactly_one(
+        &'static self,
+        value: &ValueOrSource<'_>,
+        at: Path<'_>,
+        work: &Budget<'_>,
+    ) -> Option<Finding> {
+        let [_, exclusive, source, sources] = self.codes;
+        let Some(value_from) = value.value_from else {
+            return value.literal.is_none().then(|| self.required(at, work));
+        };
+        if let Some(literal) = value.literal {
+            literal.text()?;
+            let used =
+                if let EffectiveValue::Source(source) = value.effective() { source.field } else { "value" };
+            let message = move |_: &Pointer| {
+                format!("{}cannot specify both value and valueFrom; ARK uses {used}", self.subject)
+            };
+            return Some(Finding::warn_within(work, exclusive, at.pointer(), message));
+        }
+        let must = |end: String| move |_: &Pointer| format!("valueFrom must specify exactly one source{end}");
+        let pointer = || Path::Key(&at, "valueFrom").pointer();
+        match value.sources.as_slice() {
+            _ if !value_from.is_object() => None,
+            [] => {
+                let message = must(format!(", such as {}", self.example));
+                Some(Finding::deny_within(work, source, pointer(), message))
+            }
+            [_] => None,
+            [first, ..] => {
+                let message = must(format!("; ARK uses {}", first.field));
+                Some(Finding::warn_within(work, sources, pointer(), message))
+            }
+        }
     }
 }
 

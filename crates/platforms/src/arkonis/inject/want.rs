@@ -165,12 +165,13 @@ pub(super) fn variables(dialect: &Dialect, object: &Object) -> Vec<Variable<'sta
         Backend::VectorStore if memory.has(api::VECTOR_STORE) => {
             let text = |field| memory.text(field).unwrap_or_default();
             let (provider, endpoint) = (text(api::PROVIDER), text(api::ENDPOINT));
-            let collection = literal(COLLECTION, memory.collection(), api::COLLECTION);
+            let (name, is_empty) = (memory.collection().to_owned(), memory.text(api::COLLECTION) == Some(""));
+            let collection = literal(COLLECTION, &name, api::COLLECTION);
             // Operators write an empty variable for an empty text.
-            let is_empty = memory.text(api::COLLECTION) == Some("");
+            let collection = collection.equal_if(move |text| text == name || is_empty && text.is_empty());
             variables.push(literal(PROVIDER, provider, api::PROVIDER));
             variables.push(literal(ENDPOINT, endpoint, api::ENDPOINT).address());
-            variables.push(if is_empty { collection.or_empty() } else { collection });
+            variables.push(collection);
             let key = memory.secret(api::VECTOR_SECRET);
             variables.extend(key.map(|name| secret(API_KEY, name, VECTOR_KEY, api::VECTOR_SECRET)));
             variables.extend(number(VECTOR_TTL, api::VECTOR_TTL));

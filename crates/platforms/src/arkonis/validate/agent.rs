@@ -41,11 +41,10 @@ fn unusable_name(dialect: &Dialect, agent: &Tree, name: &str, pointer: &Pointer)
     let message = match name {
         "" => format!("{field} is empty; the agent runs without memory"),
         name if is_dns_subdomain(name) => return None,
-        name => format!(
-            "{field}: {} is not a valid {} name; the agent runs without memory",
-            quoted(name),
-            dialect.memory.kind
-        ),
+        name => {
+            let text = "{bare}: {} is not a valid {bare} name; the agent runs without memory";
+            filled(text, [&field, name, dialect.memory.kind])
+        }
     };
     Some(Finding::warn(&MEMORY_REF_UNUSABLE, pointer.clone(), message).proposing_name(name))
 }
@@ -83,14 +82,9 @@ fn effective_settings<'s>(
 fn without_memory(dialect: &Dialect, pointer: Pointer, settings: &Object) -> Option<Finding> {
     let backend = memory_backend(settings.tree());
     let durable = Backend::named(backend).is_some_and(|backend| backend != Backend::InContext);
-    let message = format!(
-        "{} {} sets memoryBackend {} but {} is not set",
-        dialect.settings.kind,
-        quoted(&settings.name),
-        quoted(backend),
-        memory_ref_pointer(dialect).field()
-    );
-    let finding = || Finding::warn(&SETTINGS_WITHOUT_MEMORY, pointer, message);
+    let values = [dialect.settings.kind, &settings.name, backend, &memory_ref_pointer(dialect).field()];
+    let text = "{bare} {} sets memoryBackend {} but {bare} is not set";
+    let finding = || warning(&SETTINGS_WITHOUT_MEMORY, pointer, text, values);
     durable.then(|| finding().elsewhere(settings, SETTINGS_BACKEND.into(), "set here"))
 }
 
@@ -98,16 +92,10 @@ fn conflict(dialect: &Dialect, pointer: Pointer, settings: &Object, memory: &Obj
     let backend = memory_backend(settings.tree());
     let own = Memory::read(dialect, memory.tree()).backend()?;
     let differs = backend != Backend::InContext.name() && backend != own.name();
-    let message = format!(
-        "{} {} memoryBackend {} is overridden by {} {}",
-        dialect.settings.kind,
-        quoted(&settings.name),
-        quoted(backend),
-        dialect.memory.kind,
-        quoted(&memory.name)
-    );
+    let text = "{bare} {} memoryBackend {} is overridden by {bare} {}";
+    let values = [dialect.settings.kind, &settings.name, backend, dialect.memory.kind, &memory.name];
     let finding = || {
-        Finding::warn(&SETTINGS_CONFLICT, pointer, message)
+        warning(&SETTINGS_CONFLICT, pointer, text, values)
             .elsewhere(settings, SETTINGS_BACKEND.into(), "overridden")
             .elsewhere(memory, BACKEND.into(), "this one counts")
     };

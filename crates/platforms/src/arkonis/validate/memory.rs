@@ -189,14 +189,11 @@ fn unconnected_backend(
         let named = without_memory.then(|| effective_for(dialect, subject, agent, state));
         Some((agent, named??))
     })?;
-    let message = format!(
-        "spec.memoryBackend \"{backend}\" sets no connection and {} {} has no {}; use {} {}",
-        dialect.agent.kind,
-        quoted(&user.name),
-        dialect.memory_ref.get(1..).unwrap_or_default().join("."),
-        if dialect.successor { "a" } else { "an" },
-        dialect.memory.kind
-    );
-    let finding = Finding::warn(&DURABLE_BACKEND, SETTINGS_BACKEND, message);
+    let (field, kind) = (dialect.memory_ref.get(1..).unwrap_or_default().join("."), dialect.memory.kind);
+    let article = if dialect.successor { "a" } else { "an" };
+    let text =
+        "spec.memoryBackend \"{bare}\" sets no connection and {bare} {} has no {bare}; use {bare} {bare}";
+    let values = [backend, dialect.agent.kind, &user.name, &field, article, kind];
+    let finding = warning(&DURABLE_BACKEND, SETTINGS_BACKEND, text, values);
     Some(finding.elsewhere(user, named, "used here"))
 }

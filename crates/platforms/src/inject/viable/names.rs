@@ -4,31 +4,15 @@
 //! Only literals are known. What comes from a Secret or a ConfigMap is not judged.
 
 use crate::prelude::*;
-use memgate_model::pod::{EnvVarView, read, visit_elements};
+use memgate_model::pod::EnvVarView;
 use memgate_primitives::plain_text::{shown_key, shown_name};
 
-use super::{Surroundings, Verdict};
+use super::{Surroundings, Verdict, elements, json};
 use crate::common::{POD_DNS, POD_ENV_ORDER, POD_PROXY};
 use crate::endpoint_view::{self, Server, WrittenEndpoint};
 use crate::inject::env::pointer;
 use crate::inject::{WantedByContainer, WantedByPod};
 use crate::url::{ip, server};
-
-view! {
-    /// How a pod resolves names.
-    DnsConfig {
-        /// The addresses of name servers.
-        servers: Vec<Text<'a>> = "nameservers",
-        /// The domains in which names are looked for.
-        searches: Vec<Text<'a>> = "searches",
-    }
-
-    /// Names with an address of the pod's own.
-    HostAlias {
-        /// The names.
-        names: Vec<Text<'a>> = "hostnames",
-    }
-}
 
 /// The policy of a pod that asks the cluster's DNS although it has its node's network.
 const WITH_HOST_NETWORK: &str = "ClusterFirstWithHostNet";
@@ -83,7 +67,7 @@ impl<'p> WithoutNames<'p> {
         let host_network = spec.host_network.unwrap_or(false);
         let policy = spec.dns_policy.as_deref().unwrap_or_default();
         let is_lost = match policy {
-            "None" => !names_cluster(&read(spec.dns_config).unwrap_or_default()),
+            "None" => !names_cluster(&json(spec.dns_config)),
             "Default" => true,
             "" | "ClusterFirst" => host_network,
             _ => false,
@@ -91,9 +75,10 @@ impl<'p> WithoutNames<'p> {
         if !is_lost {
             return None;
         }
-        let aliases: Vec<HostAlias<'_>> = read(spec.host_aliases).unwrap_or_default();
-        let own = aliases.iter().flat_map(|alias| alias.names.iter().flatten());
-        Some(Self { policy, host_network, own: own.map(|name| plain_host(name)).collect() })
+        let aliases = json(spec.host_aliases);
+        let own = elements(&aliases).iter().flat_map(|alias| elements(&alias["hostnames"]));
+        let own = own.filter_map(Json::as_str).map(plain_host).collect();
+        Some(Self { policy, host_network, own })
     }
 
     /// The first name of the cluster that has no address here.
@@ -119,14 +104,14 @@ impl<'p> WithoutNames<'p> {
 }
 
 /// Whether a pod that brings its own DNS asks that of the cluster.
-fn names_cluster(config: &DnsConfig<'_>) -> bool {
-    let is_of_cluster = |search: &Text<'_>| {
+fn names_cluster(config: &Json) -> bool {
+    let texts = |field: &str| elements(&config[field]).iter().filter_map(Json::as_str);
+    let is_of_cluster = |search: &str| {
         let search = plain_host(search);
         let (first, rest) = search.split_once('.').unwrap_or_default();
         search == "cluster.local" || first == "svc" || rest.starts_with("svc.")
     };
-    config.searches.iter().flatten().any(is_of_cluster)
-        || config.servers.iter().flatten().any(|server| **server == *NODE_LOCAL_DNS)
+    texts("searches").any(is_of_cluster) || texts("nameservers").any(|server| server == NODE_LOCAL_DNS)
 }
 
 /// A host as it is compared.
@@ -213,9 +198,7 @@ impl WantedByContainer<'_> {
 
     /// Whether the container has variables from other sources, whose names are not known.
     fn has_other_sources(&self) -> bool {
-        let mut has_some = false;
-        let _malformed = visit_elements(self.container.env_from, |_: &RawValue| has_some = true);
-        has_some
+        !elements(&json(self.container.env_from)).is_empty()
     }
 
     /// The variables of memory that use others which are defined behind them: the kubelet leaves `$(NAME)` as it is.

@@ -5,7 +5,6 @@
 //! connection succeeds. A native sidecar runs from its place in the list on.
 
 use crate::prelude::*;
-use serde_json::Value as Json;
 
 use super::{Surroundings, elements, json};
 use crate::inject::neighbours::{MESHES, Mesh, mesh_of_proxy, mesh_of_redirector};

@@ -2,7 +2,6 @@
 
 use crate::prelude::*;
 use memgate_model::schema::{Schema, schema};
-use serde_json::Value as Json;
 
 use super::{Surroundings, elements, json};
 use crate::inject::env;

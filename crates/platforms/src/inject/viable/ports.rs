@@ -1,7 +1,6 @@
 //! The containers that listen on the port of a memory server in the pod.
 
 use crate::prelude::*;
-use serde_json::Value as Json;
 
 use super::{Surroundings, elements, json};
 use crate::common::POD_PORT_CLASH;

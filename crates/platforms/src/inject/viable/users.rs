@@ -2,7 +2,6 @@
 
 use crate::prelude::*;
 use memgate_model::view::SCC;
-use serde_json::Value as Json;
 
 use super::Surroundings;
 

@@ -5,7 +5,6 @@
 
 use std::fmt::Write as _;
 
-use crate::inject::{Unmet, annotation_pointer, env, label_pointer, lookup_failed};
 use crate::orka::prelude::*;
 use crate::orka::setting::{Setting, SettingValue};
 use memgate_model::pod::{Mount, Owners, visit_elements};
@@ -47,15 +46,16 @@ impl<'s> SettingSources<'s> {
         state: &mut StateReader<'s>,
     ) -> Result<Self, Unmet> {
         let pod_namespace = state.get(&NAMESPACE, "", namespace).found();
-        let task = get(&STATE_TASK, namespace, worker.task_name, state)?;
+        let failed = (&LOOKUP_FAILED, TASK_LABEL);
+        let task = look_up(&STATE_TASK, [namespace, worker.task_name], failed, state)?;
         let parent = match task.and_then(|task| scheduled_parent(task.tree())) {
-            Some(name) => get(&STATE_TASK, namespace, name, state)?,
+            Some(name) => look_up(&STATE_TASK, [namespace, name], failed, state)?,
             None => None,
         };
         let mut sources = Self { task, parent, agent: None, namespace: pod_namespace, warnings: Vec::new() };
         if let Some((agent_namespace, name)) = agent_reference(task, worker) {
             let agent_namespace = agent_namespace.unwrap_or(namespace);
-            sources.agent = get(&STATE_AGENT, agent_namespace, name, state)?;
+            sources.agent = look_up(&STATE_AGENT, [agent_namespace, name], failed, state)?;
             if sources.agent.is_none() {
                 let message = format!("Agent {} not found", quoted(&format!("{agent_namespace}/{name}")));
                 let finding = Finding::warn(&AGENT_MISSING, label_pointer(TASK_LABEL), message);
@@ -69,57 +69,33 @@ impl<'s> SettingSources<'s> {
     }
 
     /// The first valid value. An Agent's opt-out is final.
-    pub(super) fn resolve(&mut self, setting: Setting) -> Option<ResolvedSetting<'s>> {
+    pub(super) fn resolve(&mut self, setting: &'static Setting) -> Option<ResolvedSetting<'s>> {
         let Self { task, parent, agent, namespace, .. } = *self;
-        match setting {
-            Setting::Enabled | Setting::Tools => {
-                let agent_setting = self.read(setting, agent);
-                if agent_setting
-                    .as_ref()
-                    .is_some_and(|resolved| resolved.value == SettingValue::Switch(false))
-                {
-                    return agent_setting;
-                }
-                let task_setting = [task, parent].into_iter().find_map(|source| self.read(setting, source));
-                task_setting.or(agent_setting).or_else(|| self.read(setting, namespace))
-            }
-            Setting::Limit | Setting::MaxChars => {
-                let mut sources = [task, parent, agent, namespace].into_iter();
-                sources.find_map(|source| self.read(setting, source))
-            }
+        if !setting.is_switch() {
+            let mut sources = [task, parent, agent, namespace].into_iter();
+            return sources.find_map(|source| self.read(setting, source));
         }
+        let of_agent = self.read(setting, agent);
+        if of_agent.as_ref().is_some_and(|resolved| resolved.value == SettingValue::Switch(false)) {
+            return of_agent;
+        }
+        let of_task = [task, parent].into_iter().find_map(|source| self.read(setting, source));
+        of_task.or(of_agent).or_else(|| self.read(setting, namespace))
     }
 
     /// The value that one object sets. An invalid value adds a warning and counts as absent.
-    fn read(&mut self, setting: Setting, source: Option<&'s Object>) -> Option<ResolvedSetting<'s>> {
+    fn read(&mut self, setting: &'static Setting, source: Option<&'s Object>) -> Option<ResolvedSetting<'s>> {
         let source = source?;
-        let key = setting.annotation();
+        let key = setting.annotation;
         match setting.parse_annotation(annotation(source.tree(), key)?) {
             Ok(value) => Some(ResolvedSetting { value, source }),
             Err(message) => {
                 let message = format!("{} metadata.annotations[{key}]: {message}", title(source, ' '));
-                let finding = Finding::warn(setting.annotation_code(), label_pointer(TASK_LABEL), message);
+                let finding = Finding::warn(setting.annotation_code, label_pointer(TASK_LABEL), message);
                 let at = annotation_pointer(key);
                 self.warnings.push(finding.elsewhere(source, at, "invalid"));
                 None
             }
-        }
-    }
-}
-
-/// The object, or `None` if it does not exist.
-fn get<'s>(
-    kind: &'static Kind,
-    namespace: &str,
-    name: &str,
-    state: &mut StateReader<'s>,
-) -> Result<Option<&'s Object>, Unmet> {
-    match state.get(kind, namespace, name) {
-        Lookup::Found(object) => Ok(Some(object)),
-        Lookup::Absent => Ok(None),
-        Lookup::Unknown(()) => {
-            let object = [kind.kind, namespace, name];
-            Err(lookup_failed(&LOOKUP_FAILED, label_pointer(TASK_LABEL), object, state))
         }
     }
 }
@@ -179,17 +155,14 @@ impl<'p, 'a> Worker<'p, 'a> {
     pub(crate) fn contradictions(&self, pod: &Pod<'_>, namespace: &str) -> Vec<Finding> {
         let mut findings = Vec::new();
         if self.task_namespace != namespace {
-            let message = format!(
-                "{TASK_NAMESPACE} {} differs from the pod's namespace {}",
-                quoted(self.task_namespace),
-                quoted(namespace)
-            );
+            let text = "{bare} {} differs from the pod's namespace {}";
+            let values = [TASK_NAMESPACE, self.task_namespace, namespace];
             let list = env::pointer(self.index);
             let pointer = match self.container.variable(TASK_NAMESPACE) {
                 Some((index, _)) => list.index(index),
                 None => list,
             };
-            findings.push(Finding::warn(&POD_NAMESPACE_DIFFERS, pointer, message));
+            findings.push(warning(&POD_NAMESPACE_DIFFERS, pointer, text, values));
         }
         if pod.label(TASK_LABEL) != Some(selector_value(self.task_name).as_str()) {
             let expected = quoted(&selector_value(self.task_name));

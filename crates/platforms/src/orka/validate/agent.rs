@@ -1,9 +1,9 @@
 //! Validates an Agent. Its names of tools and memgate's annotations are validated for Tasks and Namespaces too.
 
-use crate::inject::annotation_pointer;
 use crate::orka::prelude::*;
 use crate::orka::setting::{
-    AgentTool, NO_ROOM_MESSAGE, SECTION_HEADER_BYTES, Setting, SettingValue, are_off, is_memory_tool,
+    AgentTool, MAX_CHARS, NO_ROOM_MESSAGE, SECTION_HEADER_BYTES, Setting, SettingValue, are_off,
+    is_memory_tool,
 };
 
 use super::with_field;
@@ -93,10 +93,10 @@ impl AgentTool<'_> {
 pub(super) fn annotation_findings(object: &Tree, no_effect: bool, work: &Budget<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for setting in Setting::ALL {
-        if let Some(value) = annotation(object, setting.annotation()) {
+        if let Some(value) = annotation(object, setting.annotation) {
             findings.extend(check_value(setting, value));
             if no_effect {
-                let pointer = annotation_pointer(setting.annotation());
+                let pointer = annotation_pointer(setting.annotation);
                 let message = "has no effect: memory context exists only for Tasks of type ai";
                 let message = with_field(&pointer, message);
                 findings.push(Finding::warn(&ANNOTATION_NO_EFFECT, pointer, message).at_key());
@@ -107,14 +107,14 @@ pub(super) fn annotation_findings(object: &Tree, no_effect: bool, work: &Budget<
     findings
 }
 
-fn check_value(setting: Setting, text: &str) -> Option<Finding> {
-    let pointer = annotation_pointer(setting.annotation());
+fn check_value(setting: &'static Setting, text: &str) -> Option<Finding> {
+    let pointer = annotation_pointer(setting.annotation);
     match setting.parse_annotation(text) {
         Err(message) => {
             let message = with_field(&pointer, &message);
-            Some(Finding::deny(setting.annotation_code(), pointer, message).fingerprint_value(text))
+            Some(Finding::deny(setting.annotation_code, pointer, message).fingerprint_value(text))
         }
-        Ok(SettingValue::Bound(number)) if setting == Setting::MaxChars && number <= SECTION_HEADER_BYTES => {
+        Ok(SettingValue::Bound(number)) if *setting == MAX_CHARS && number <= SECTION_HEADER_BYTES => {
             let message = with_field(&pointer, NO_ROOM_MESSAGE);
             Some(Finding::warn(&ANNOTATION_MAX_CHARS_TINY, pointer, message))
         }
@@ -137,7 +137,7 @@ fn unknown_key(key: &str, work: &Budget<'_>) -> Finding {
     let at = annotation_pointer(key);
     let key = excerpt(key);
     let message = move |at: &Pointer| {
-        let meant = nearest(&key, Setting::ALL.map(Setting::annotation));
+        let meant = nearest(&key, Setting::ALL.map(|setting| setting.annotation));
         with_field(at, &format!("unknown annotation{}", did_you_mean(meant)))
     };
     Finding::warn_within(work, &ANNOTATION_UNKNOWN, at, message).at_key()

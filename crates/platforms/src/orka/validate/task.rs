@@ -1,16 +1,15 @@
 //! Validates a Task and its variables.
 
-use crate::inject::annotation_pointer;
 use crate::orka::prelude::*;
-use crate::orka::setting::{Setting, TaskVariable, is_off, parse_bool, switch};
+use crate::orka::setting::{ENABLED, Setting, TOOLS, TaskVariable, is_off, parse_bool, switch};
 
 use super::agent::{annotation_findings, misspelled};
-use super::{TaskType, with_field};
+use super::{CONTAINER, task_type, with_field};
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let task = subject.object;
-    let task_type = TaskType::read(task);
-    let is_ai = task_type == Some(TaskType::Ai);
+    let task_type = task_type(task);
+    let is_ai = task_type == Some(TASK_TYPE_AI);
     let agent_ref = task.at(&["spec", "agentRef"]);
     let has_agent = agent_ref.is_none_or(Tree::is_object).then_some(agent_ref.is_some());
     let env = TaskVariable::read_all(task);
@@ -31,7 +30,7 @@ fn agent(subject: &Subject<'_>, env: &[TaskVariable<'_>], state: &mut StateReade
     match state.get(&STATE_AGENT, home, name) {
         Lookup::Found(agent) => {
             for opt_out in OPT_OUTS.iter().filter(|opt_out| is_off(opt_out.setting, agent.tree())) {
-                let at = annotation_pointer(opt_out.setting.annotation());
+                let at = annotation_pointer(opt_out.setting.annotation);
                 let of_task = [
                     opt_out.turned_on_by_env(subject.object, env, name),
                     opt_out.turned_on_by_annotation(subject.object, name),
@@ -54,21 +53,16 @@ fn agent(subject: &Subject<'_>, env: &[TaskVariable<'_>], state: &mut StateReade
 
 /// A setting that an Agent can switch off for all of its Tasks.
 struct OptOut {
-    setting: Setting,
+    setting: &'static Setting,
     what: &'static str,
     env: &'static Code,
     annotation: &'static Code,
 }
 
 static OPT_OUTS: [OptOut; 2] = [
+    OptOut { setting: &ENABLED, what: "memory context", env: &OPT_OUT_ENV, annotation: &OPT_OUT_ANNOTATION },
     OptOut {
-        setting: Setting::Enabled,
-        what: "memory context",
-        env: &OPT_OUT_ENV,
-        annotation: &OPT_OUT_ANNOTATION,
-    },
-    OptOut {
-        setting: Setting::Tools,
+        setting: &TOOLS,
         what: "the memory tools",
         env: &OPT_OUT_TOOLS_ENV,
         annotation: &OPT_OUT_TOOLS_ANNOTATION,
@@ -79,7 +73,7 @@ impl OptOut {
     /// Reports a variable that switches the setting on. The last variable of that name counts. A Task that
     /// Orka created is never refused, since users cannot correct it.
     fn turned_on_by_env(&self, task: &Tree, env: &[TaskVariable<'_>], agent: &str) -> Option<Finding> {
-        let last = env.iter().rev().find(|variable| variable.name == self.setting.variable())?;
+        let last = env.iter().rev().find(|variable| variable.name == self.setting.variable)?;
         let literal = last.literal().filter(|literal| parse_bool(literal) != Some(false))?;
         let made_by_orka = [PARENT_LABEL, SCHEDULED_LABEL].iter().any(|key| label(task, key).is_some());
         let pointer = last.value_pointer();
@@ -96,7 +90,7 @@ impl OptOut {
     }
 
     fn turned_on_by_annotation(&self, task: &Tree, agent: &str) -> Option<Finding> {
-        let pointer = annotation_pointer(self.setting.annotation());
+        let pointer = annotation_pointer(self.setting.annotation);
         let message = format!("ignored: Agent {} opts out of {}", quoted(agent), self.what);
         let message = with_field(&pointer, &message);
         let on = switch(self.setting, task) == Some(true);
@@ -148,12 +142,12 @@ fn warn_at(
 /// the wrong type.
 pub(super) fn variable_findings(
     variables: &[TaskVariable<'_>],
-    task_type: Option<TaskType>,
+    task_type: Option<&'static str>,
     has_agent: Option<bool>,
     work: &Budget<'_>,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut seen: Vec<Setting> = Vec::new();
+    let mut seen: Vec<&Setting> = Vec::new();
     // Most variables do not concern Orka.
     for variable in variables.iter().filter(|variable| variable.name.starts_with(PREFIX)) {
         if let Some(setting) = Setting::from_variable(variable.name) {
@@ -176,21 +170,19 @@ pub(super) fn variable_findings(
 
 fn check_setting(
     variable: &TaskVariable<'_>,
-    setting: Setting,
-    task_type: Option<TaskType>,
+    setting: &'static Setting,
+    task_type: Option<&'static str>,
     work: &Budget<'_>,
 ) -> Option<Finding> {
     match task_type? {
-        TaskType::Ai => {
+        TASK_TYPE_AI => {
             let literal = variable.literal()?;
             let problem = setting.literal_problem(literal)?;
-            let literal = excerpt(literal);
-            let message = move || setting.about(problem, &literal);
-            Some(warn_at(work, setting.literal_code(), variable.value_pointer(), message))
+            Some(warn_at(work, setting.literal_code, variable.value_pointer(), move || problem.clone()))
         }
         other => {
             let name = excerpt(variable.name);
-            let message = move || format!("{name} has no effect on a Task of type {}", other.name());
+            let message = move || format!("{name} has no effect on a Task of type {}", other);
             Some(warn_at(work, &ENV_NO_EFFECT, variable.pointer(Some("name")), message))
         }
     }
@@ -206,7 +198,7 @@ fn near_miss(variable: &TaskVariable<'_>, work: &Budget<'_>) -> Option<Finding> 
     }
     let shown = excerpt(variable.name);
     let message = move |_: &Pointer| {
-        let known = Setting::ALL.map(Setting::variable);
+        let known = Setting::ALL.map(|setting| setting.variable);
         let meant = known.into_iter().min_by_key(|known| strsim::osa_distance(&shown, known));
         format!("{shown} is no name that Orka's worker reads{}", did_you_mean(meant))
     };
@@ -216,25 +208,25 @@ fn near_miss(variable: &TaskVariable<'_>, work: &Budget<'_>) -> Option<Finding> 
 /// Warns about variables that the controller sets itself.
 fn set_by_controller(
     variable: &TaskVariable<'_>,
-    task_type: Option<TaskType>,
+    task_type: Option<&'static str>,
     has_agent: Option<bool>,
     work: &Budget<'_>,
 ) -> Option<Finding> {
     let name = variable.name;
     let is_agent_name = name == AGENT_NAME;
     match task_type? {
-        TaskType::Ai if is_agent_name && has_agent == Some(false) => {
+        TASK_TYPE_AI if is_agent_name && has_agent == Some(false) => {
             let message = "ORKA_AGENT_NAME without spec.agentRef forges the agent name on memory proposals";
             Some(warn_at(work, &ENV_AGENT_FORGED, variable.pointer(Some("name")), move || message.to_owned()))
         }
-        TaskType::Ai | TaskType::Container
+        TASK_TYPE_AI | CONTAINER
             if RESERVED.contains(&name) || (is_agent_name && has_agent == Some(true)) =>
         {
             let name = excerpt(name);
             let message = move || format!("{name} is set by the Orka controller; this value is ignored");
             Some(warn_at(work, &ENV_RESERVED, variable.pointer(Some("name")), message))
         }
-        TaskType::Ai | TaskType::Container | TaskType::Agent => None,
+        _ => None,
     }
 }
 

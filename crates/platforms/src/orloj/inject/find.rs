@@ -1,6 +1,5 @@
 //! Finds the memory of a pod: its arguments or labels name an Agent, and the Agent names the Memory.
 
-use crate::inject::{Unmet, label_pointer, lookup_failed, no_memory, references, unmet, unmet_by};
 use crate::orloj::claim::TARGET_NAMESPACE;
 use crate::orloj::namespace::{self, Resolved, namespaced};
 use crate::orloj::prelude::*;

@@ -1,8 +1,7 @@
 //! The variables that an agent's container should have.
 
-use crate::inject::env::{self, ExistingEnv, Variable, escape_references};
+use crate::inject::env::{ExistingEnv, Variable, escape_references};
 use crate::inject::own::MemoryVariableNames;
-use crate::inject::{NOT_INJECTED, WantedByContainer, WantedByPod, field_origin, resource_name};
 use crate::orloj::claim;
 use crate::orloj::endpoint;
 use crate::orloj::namespace::{self, NamespacedName, Resolved, SecretReference, may_hand_out, not_shared};

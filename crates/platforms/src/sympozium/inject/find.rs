@@ -1,6 +1,5 @@
 //! Finds the memories of a pod, through its AgentRun, Agent and Ensemble in its own namespace.
 
-use crate::inject::{Unmet, label_pointer, lookup_failed, references, unmet, unmet_by};
 use crate::references::exists_elsewhere;
 use crate::sympozium::lookup;
 use crate::sympozium::prelude::*;
@@ -72,14 +71,8 @@ fn find_run<'s>(
     state: &mut StateReader<'s>,
 ) -> Result<Option<&'s Object>, Unmet> {
     let Some(name) = pod.label(RUN_LABEL).filter(|name| !name.is_empty()) else { return Ok(None) };
-    let at = label_pointer(RUN_LABEL);
-    let run = match state.get(&STATE_AGENT_RUN, namespace, name) {
-        Lookup::Found(run) => run,
-        Lookup::Absent => return Ok(None),
-        Lookup::Unknown(()) => {
-            return Err(lookup_failed(&LOOKUP_FAILED, at, ["AgentRun", namespace, name], state));
-        }
-    };
+    let run = look_up(&STATE_AGENT_RUN, [namespace, name], (&LOOKUP_FAILED, RUN_LABEL), state)?;
+    let Some(run) = run else { return Ok(None) };
     match agent_ref(run.tree()) {
         Some(agent) if agent != instance => {
             let text = "instance label {} does not match AgentRun {} of agent {}";

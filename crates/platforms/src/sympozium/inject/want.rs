@@ -9,13 +9,11 @@ mod sidecar;
 mod tokens;
 mod waits;
 
-use crate::inject::env::{self, ExistingEnv, Variable};
-use crate::inject::marker;
+use crate::inject::env::{ExistingEnv, Variable};
 use crate::inject::own::MemoryVariableNames;
 use crate::inject::parts::{ExistingMounts, WantedPart, WantedParts, pull_secrets};
 use crate::inject::viable::Surroundings;
 use crate::inject::viable::present::PresentServer;
-use crate::inject::{Unmet, WantedByContainer, WantedByPod, annotation_pointer, field_origin, lookup_failed};
 use crate::sympozium::FAMILY;
 use crate::sympozium::lookup::{self, PackMode};
 use crate::sympozium::prelude::*;

@@ -5,7 +5,6 @@
 //! Secret the pod starts, and can only read from a server that asks for the token.
 
 use crate::inject::env::Variable;
-use crate::inject::own;
 use crate::inject::viable::{elements, json};
 use crate::sympozium::prelude::*;
 use crate::sympozium::variables::{
@@ -14,7 +13,6 @@ use crate::sympozium::variables::{
 use crate::workloads::DEPLOYMENT;
 use memgate_model::platform_settings::WriterTokens;
 use memgate_model::pod::{self, EnvVarView, Mount};
-use serde_json::Value as Json;
 
 use super::{PACK_SIDECAR, WantedBuilder};
 
