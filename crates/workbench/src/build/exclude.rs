@@ -19,7 +19,6 @@ pub struct Exclude {
 
 #[derive(Debug, Clone)]
 struct Glob {
-    text: String,
     matcher: GlobMatcher,
     /// Whether it matches names at any depth, since it has no `/`.
     is_name: bool,
@@ -47,16 +46,6 @@ pub(crate) fn fault(error: &globset::Error) -> String {
     }
 }
 
-/// Whether both leave out the same.
-impl PartialEq for Exclude {
-    fn eq(&self, other: &Self) -> bool {
-        let globs = |it: &Self| {
-            it.globs.iter().map(|glob| (glob.text.clone(), glob.base.clone())).collect::<Vec<_>>()
-        };
-        globs(self) == globs(other)
-    }
-}
-
 impl Exclude {
     /// Adds a glob. Without `/` it matches names at any depth, else paths: as they were given, relative to the directory of
     /// the walk, or, with a `base`, relative to that.
@@ -66,7 +55,6 @@ impl Exclude {
     pub fn add(&mut self, glob: &str, base: Option<&Path>) -> Result<(), Error> {
         let text = glob.strip_prefix("./").unwrap_or(glob).trim_end_matches('/');
         self.globs.push(Glob {
-            text: glob.to_owned(),
             matcher: matcher(text)?,
             is_name: !text.contains('/'),
             base: base.map(Path::to_owned),

@@ -11,9 +11,9 @@ use crate::build::plan::Plan;
 use crate::files::copied::CopiedSecrets;
 use crate::files::inputs::Inputs;
 use crate::files::judge::{Checked, Decided};
+use crate::files::notices::Notice;
 use crate::files::objects::UndecidedObject;
-use crate::files::passed_over::PassedOver;
-use memgate_manifest::source::{Source, Span};
+use memgate_manifest::source::Source;
 use memgate_model::object::Reference;
 use memgate_primitives::pointer::Pointer;
 
@@ -36,23 +36,18 @@ pub(crate) fn trace(checked: &mut Checked, files: &mut Files) {
             of_field(document, pointer, &inputs.origins, files)
         });
     }
-    for notice in &mut inputs.notices {
-        let mut moved = |source: &mut Arc<Source>, span: &mut Span, pointer: &Pointer| {
-            let rendered = inputs.origins.rendered_in(source)?;
-            let spot = spot((rendered, span.start), (pointer, false), (&inputs.origins, files))?;
-            (*source, *span) = (Arc::clone(spot.source()), spot.caret());
-            Some(())
-        };
-        let _ = moved(&mut notice.source, &mut notice.span, &notice.finding.pointer);
-        if let Some((source, span, _)) = &mut notice.related {
-            let _ = moved(source, span, &notice.finding.pointer);
-        }
-    }
-    for passed_over in &mut inputs.passed_over {
-        let PassedOver { source, span, .. } = passed_over;
-        let Some(rendered) = inputs.origins.rendered_in(source) else { continue };
-        let root = Pointer::root();
-        if let Some(spot) = spot((rendered, span.start), (&root, false), (&inputs.origins, files)) {
+    let root = Pointer::root();
+    let of_notices =
+        inputs.notices.iter_mut().flat_map(|Notice { finding, source, span, related, .. }| {
+            let at = &finding.pointer;
+            let related = related.iter_mut().map(move |(source, span, _)| (source, span, at));
+            std::iter::once((source, span, at)).chain(related)
+        });
+    let of_others = inputs.passed_over.iter_mut().map(|it| (&mut it.source, &mut it.span, &root));
+    for (source, span, pointer) in of_notices.chain(of_others) {
+        if let Some(rendered) = inputs.origins.rendered_in(source)
+            && let Some(spot) = spot((rendered, span.start), (pointer, false), (&inputs.origins, files))
+        {
             (*source, *span) = (Arc::clone(spot.source()), spot.caret());
         }
     }
