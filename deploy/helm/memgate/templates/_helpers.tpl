@@ -31,6 +31,15 @@
 {{- end -}}
 {{- end }}
 
+{{/* The account of audits. */}}
+{{- define "memgate.auditAccount" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (printf "%s-audit" (include "memgate.name" .)) .Values.audit.serviceAccountName -}}
+{{- else -}}
+{{- required "audit.serviceAccountName is needed where serviceAccount.create is false; or set audit.enabled to false" .Values.audit.serviceAccountName -}}
+{{- end -}}
+{{- end }}
+
 {{/* The text of a file of the chart. Arguments: the root and its path. */}}
 {{- define "memgate.file" -}}
 {{- $path := index . 1 -}}
@@ -75,20 +84,20 @@ Arguments: the root and a dict with the object's.
 
 {{/*
 An object of files/objects.json with the names of the release, as JSON. Arguments: the root and the object. The names in
-rules of roles and of the roles for pauses are those of every release, but for the Secret.
+rules of roles are those of every release, but for the Secret.
 */}}
 {{- define "memgate.object" -}}
 {{- $root := index . 0 -}}
 {{- $rules := default list (index . 1).rules -}}
 {{- $text := omit (index . 1) "rules" | toJson | replace "memgate-system" "NAMESPACE" -}}
-{{- if not (hasPrefix "memgate-skip" (index . 1).metadata.name) -}}
 {{- $text = regexReplaceAll `"memgate((?:-[a-z]+)*(?:[.]NAMESPACE[a-z.]*)?)"` $text (printf `"%s${1}"` (include "memgate.name" $root)) -}}
-{{- end -}}
 {{- $text = replace "NAMESPACE:memgate'" (printf "NAMESPACE:%s'" (include "memgate.account" $root)) $text -}}
 {{- $object := $text | replace "NAMESPACE" $root.Release.Namespace | replace "INSTALLATION" (include "memgate.clusterName" $root) | fromJson -}}
 {{- range default list $object.subjects -}}
 {{- if eq .name (include "memgate.name" $root) -}}
 {{- $_ := set . "name" (include "memgate.account" $root) -}}
+{{- else if eq .name (printf "%s-audit" (include "memgate.name" $root)) -}}
+{{- $_ := set . "name" (include "memgate.auditAccount" $root) -}}
 {{- end -}}
 {{- end -}}
 {{- if $rules -}}
