@@ -52,8 +52,15 @@ fn of_page(namespace: &str, home: &str) -> Result<[String; 2]> {
     let page = include_str!("../../../docs/emergencies.md");
     let (_, section) = page.split_once("## The way out\n").context("no such section")?;
     let blocks = section.split("```console\n").skip(1).filter_map(|block| Some(block.split_once("```")?.0));
-    let blocks = blocks.map(|block| block.replace("team-a", namespace).replace("memgate-system", home));
-    let [off, on] = <[String; 2]>::try_from(blocks.take(2).collect::<Vec<_>>())
+    let blocks: Vec<&str> = blocks.take(2).collect();
+    let runbook = include_str!("../../../docs/runbooks/no-answer.md");
+    ensure!(
+        blocks.iter().all(|block| runbook.contains(block.trim())),
+        "the runbook has other commands than the page"
+    );
+    let blocks =
+        blocks.iter().map(|block| block.replace("team-a", namespace).replace("memgate-system", home));
+    let [off, on] = <[String; 2]>::try_from(blocks.collect::<Vec<_>>())
         .ok()
         .context("docs/emergencies.md has no two blocks")?;
     Ok([off, on])
