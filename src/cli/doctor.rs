@@ -12,7 +12,7 @@
 
 use std::fmt::Write as _;
 
-use anstyle::{AnsiColor, Style};
+use anstyle::AnsiColor;
 use clap::Parser as _;
 use serde_json::json;
 
@@ -28,6 +28,9 @@ use memgate_cluster::wait::probe_namespace;
 use memgate_install::metadata::DEFAULT_NAMESPACE;
 use memgate_model::settings::Settings;
 use memgate_workbench::report::counted;
+
+/// How many workloads a text names whose pods lack their memory.
+const MAX_LISTED: usize = 20;
 
 /// Find faults of an installation in a cluster
 ///
@@ -54,10 +57,6 @@ pub struct Args {
     #[arg(long, value_name = "NAME", default_value = "default", value_parser = probe_namespace)]
     dry_run_namespace: String,
 
-    /// Most workloads to list whose pods lack their memory
-    #[arg(long, value_name = "NUMBER", default_value_t = 20)]
-    show: usize,
-
     /// Format of the result
     #[arg(short, long, value_name = "FORMAT", value_enum, default_value = "text", help_heading = "Output")]
     output: ResultFormat,
@@ -65,9 +64,6 @@ pub struct Args {
     /// Least status for exit code 1
     #[arg(long, value_name = "STATUS", value_enum, default_value = "fail", help_heading = "Output")]
     fail_on: FailOnStatus,
-
-    #[command(flatten)]
-    settings: SettingsArgs,
 
     #[command(flatten)]
     cluster: ClusterArgs,
@@ -89,8 +85,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let options = DoctorOptions {
         namespace: &args.namespace,
         dry_run_namespace: &args.dry_run_namespace,
-        max_listed: args.show,
-        settings: args.settings.settings(None)?,
+        max_listed: if args.output == ResultFormat::Json { usize::MAX } else { MAX_LISTED },
         parse_flags,
     };
     let checks = block_on(async {
@@ -142,7 +137,13 @@ fn text(checks: &[Check]) -> String {
         |a: &Check, b: &Check| (a.id, a.status, &a.message, &a.help) == (b.id, b.status, &b.message, &b.help);
     for group in checks.chunk_by(alike) {
         let Some(Check { id, status, message, help, .. }) = group.first() else { continue };
-        let (style, name) = (style(*status), status.name());
+        let (color, name) = match status {
+            CheckStatus::Ok => (AnsiColor::Green, "ok"),
+            CheckStatus::Unknown => (AnsiColor::Cyan, "unknown"),
+            CheckStatus::Warn => (AnsiColor::Yellow, "warn"),
+            CheckStatus::Fail => (AnsiColor::Red, "fail"),
+        };
+        let style = color.on_default().bold();
         let subjects = group.iter().map(|check| check.subject.clone()).filter(|subject| !subject.is_empty());
         let subjects = abbreviated(&subjects.collect::<Vec<_>>());
         let subject = if subjects.is_empty() { subjects } else { format!("{subjects}: ") };
@@ -152,14 +153,4 @@ fn text(checks: &[Check]) -> String {
         }
     }
     text
-}
-
-fn style(status: CheckStatus) -> Style {
-    let color = match status {
-        CheckStatus::Ok => AnsiColor::Green,
-        CheckStatus::Unknown => AnsiColor::Cyan,
-        CheckStatus::Warn => AnsiColor::Yellow,
-        CheckStatus::Fail => AnsiColor::Red,
-    };
-    color.on_default().bold()
 }

@@ -83,7 +83,7 @@ fn leading_nowhere() -> Value {
 }
 
 fn doctor(cluster: &ControlPlane, namespace: &str) -> Result<Vec<Value>> {
-    let args = ["doctor", "--family", "ark", "-o", "json", "--dry-run-namespace", namespace];
+    let args = ["doctor", "-o", "json", "--dry-run-namespace", namespace];
     let output = run(cluster.admin_kubeconfig(), &args)?;
     let mut result: Value = serde_json::from_slice(&output.stdout).with_context(|| format!("{output:?}"))?;
     let checks = result["checks"].as_array_mut().map(std::mem::take);

@@ -368,7 +368,7 @@ fn missed(fixture: &Fixture) -> Result<()> {
 
     let target = DoctorTarget { namespace: "memgate".to_owned() };
     // Other trials leave such pods behind on purpose.
-    let doctor = || target.doctor(cluster, &["--family", "arkonis", "--show", "10000"]);
+    let doctor = || target.doctor(cluster, &[]);
     let title = format!("Pod {namespace}/scout-0");
     let diagnosis = doctor()?;
     let found = diagnosis.find("missed-pods", "warn", &title).context("nothing is said of the pod")?;
@@ -384,21 +384,39 @@ fn missed(fixture: &Fixture) -> Result<()> {
     });
     ensure!(others.is_none(), "{others:?}");
 
-    let label = |value: &str| -> Result<()> {
-        let label = format!("memgate.dev/inject={value}");
-        cluster.kubectl(&["label", "namespace", &namespace, "--overwrite", &label])?.ok().map(|_| ())
-    };
-    label("disabled")?;
+    cluster.kubectl(&["label", "namespace", &namespace, "memgate.dev/inject=disabled"])?.ok()?;
     let disabled = doctor()?;
     ensure!(disabled.find("missed-pods", "warn", &title).is_none(), "a pod that opted out missed nothing");
-    Ok(())
+
+    // A Deployment that rolled out meanwhile, mended as doctor says.
+    let labels = json!({"arkonis.dev/deployment": "scout", "app": "late"});
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "late", "namespace": namespace},
+        "spec": {
+            "replicas": 1, "strategy": {"type": "Recreate"}, "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod("late", "scout", &[])["spec"]},
+        },
+    });
+    cluster.admin().apply(&deployment.to_string())?;
+    wait::until("its pod", || {
+        let pods =
+            cluster.kubectl(&["get", "pods", "-n", &namespace, "-l", "app=late", "-o", "name"])?.ok()?;
+        Ok((!pods.stdout.is_empty()).then_some(()))
+    })?;
+    cluster.kubectl(&["label", "namespace", &namespace, "memgate.dev/inject-"])?.ok()?;
+    let title = format!("Deployment {namespace}/late");
+    let found = doctor()?.find("missed-pods", "warn", &title).cloned().context("nothing is said of it")?;
+    shell::run(cluster, found["help"].as_str().context("there is no help")?)?;
+    wait::until("a pod with its memory", || {
+        Ok(doctor()?.find("missed-pods", "warn", &title).is_none().then_some(()))
+    })
 }
 
 /// A user without permissions sees which ones it takes, and the command does not fail.
 fn rights(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     let kubeconfig = cluster.user_kubeconfig("may-look-at-nothing", &[])?;
-    let diagnosis = Diagnosis::read(&run(&kubeconfig, &["--family", "orloj"])?)?;
+    let diagnosis = Diagnosis::read(&run(&kubeconfig, &[])?)?;
     ensure!(diagnosis.code == Some(0), "{}", diagnosis.json);
     for (id, text) in [
         ("answers", "a dry run needs the right to create"),

@@ -19,18 +19,6 @@ pub enum CheckStatus {
     Fail,
 }
 
-impl CheckStatus {
-    /// The word in text and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Unknown => "unknown",
-            Self::Warn => "warn",
-            Self::Fail => "fail",
-        }
-    }
-}
-
 /// One result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {

@@ -44,8 +44,6 @@ pub struct DoctorOptions<'a> {
     pub dry_run_namespace: &'a str,
     /// How many owners of pods without their memory to list.
     pub max_listed: usize,
-    /// The settings of the decisions; the default means those of the installation.
-    pub settings: Settings,
     /// Reads the settings from the flags of memgate's Deployment; none when these are wrong.
     pub parse_flags: fn(&[&str]) -> Option<Settings>,
 }
@@ -58,10 +56,7 @@ pub async fn checks(client: Client, options: &DoctorOptions<'_>) -> Result<Vec<C
     let reader = ClusterReader { client, page_objects: PAGE_OBJECTS };
     let found = installation(&reader, options.namespace).await;
     let mut found = found.map_err(|why| format!("the apiserver does not answer: {why}"))?;
-    let mut settings = options.settings.clone();
-    if settings == memgate_platforms::default_settings() {
-        settings = inferred::settings(&found, options.parse_flags);
-    }
+    let mut settings = inferred::settings(&found, options.parse_flags);
     settings.policies.own_namespace = options.namespace.to_owned();
     let families = &settings.families;
     let plan = inferred::plan(&found, options.namespace, families.clone());
@@ -136,8 +131,7 @@ async fn missed(reader: &ClusterReader, settings: &Settings, max_listed: usize) 
     );
     let more: usize = missed.values().skip(max_listed).map(|missed| missed.pods).sum();
     if more > 0 {
-        let message =
-            format!("{more} more agent pods run without their memory; --show has more of them listed");
+        let message = format!("{more} more agent pods run without their memory; -o json lists them");
         checks.push(Check::warn(ID, "Pods", message));
     }
     if checks.is_empty() {

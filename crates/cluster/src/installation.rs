@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::http::{Method, Request};
-use futures::future::{join, join_all, join3};
+use futures::future::join_all;
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::api::ListParams;
@@ -37,29 +37,19 @@ pub async fn installation(reader: &ClusterReader, namespace: &str) -> Result<Ins
     let version = version.map_err(|_| "no answer in time".to_owned())?;
     let version = version.map_err(|error| explained(&error))?;
     let pods = ListParams::default().labels(&format!("app.kubernetes.io/name={NAME}"));
-    let all = ListParams::default;
-    let configurations = join(
-        reader.list(ADMISSION, "", "mutatingwebhookconfigurations", all()),
-        reader.list(ADMISSION, "", "validatingwebhookconfigurations", all()),
-    );
-    let workload = join3(
-        reader.get("v1", namespace, "services", NAME),
-        reader.get("apps/v1", namespace, "deployments", NAME),
-        reader.list("v1", namespace, "pods", pods),
-    );
-    let around = join(served_resources(reader), reader.list("v1", "", "namespaces", all()));
-    let (configurations, workload, around) = Box::pin(join3(configurations, workload, around)).await;
+    let replicas = reader.list("v1", namespace, "pods", pods).await;
+    let configurations = async |plural| reader.list(ADMISSION, "", plural, ListParams::default()).await;
     let mut installation = Installation {
         namespace: namespace.to_owned(),
         apiserver_time: version.time,
-        mutating: configurations.0,
-        validating: configurations.1,
-        service: workload.0,
-        deployment: workload.1,
-        said: said(reader, namespace, workload.2.items()).await,
-        replicas: workload.2,
-        served: around.0,
-        namespaces: around.1,
+        mutating: configurations("mutatingwebhookconfigurations").await,
+        validating: configurations("validatingwebhookconfigurations").await,
+        service: reader.get("v1", namespace, "services", NAME).await,
+        deployment: reader.get("apps/v1", namespace, "deployments", NAME).await,
+        said: said(reader, namespace, replicas.items()).await,
+        replicas,
+        served: served_resources(reader).await,
+        namespaces: reader.list("v1", "", "namespaces", ListParams::default()).await,
         ..Installation::default()
     };
     installation.name = own_name(&installation);
