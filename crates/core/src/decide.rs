@@ -7,7 +7,6 @@
 pub mod added;
 pub mod audit;
 mod behind;
-mod changed;
 pub mod codes;
 pub mod form;
 pub mod later;

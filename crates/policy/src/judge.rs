@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use crate::codes::INVALID;
 use memgate_model::decision::NotShown;
-use memgate_model::edit::Edit;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::Kind;
 use memgate_model::memory_view::{MemoryView, Role, SourceView, Why};
@@ -48,8 +47,8 @@ pub struct Views<'e> {
     pub new: MemoryView,
     /// Of the stored one.
     pub old: Option<MemoryView>,
-    /// The edits by which the object after mutation is not what was sent, where findings stand in that.
-    pub edits: &'e [Edit],
+    /// The object after mutation, where findings stand in that and it is not what was sent.
+    pub stored: Option<&'e str>,
 }
 
 /// The result of judging an object.
@@ -148,7 +147,7 @@ pub fn judge<'p, 'e>(
     }
     let sources = views.new.sources.iter().map(|source| source.view.namespace.as_str());
     selection.look_up(sources, state);
-    let places = LazyCell::new(|| ObjectPlaces::of(subject.object.text).with(views.edits));
+    let places = LazyCell::new(|| ObjectPlaces::of(views.stored.unwrap_or(subject.object.text)));
     let finder = LazyCell::new(|| Nearest::of(&places));
     let family = subject.family;
     let differs = |old: &Written<'_>| family.meaning_changed(subject.kind, subject.object.text, old.text);

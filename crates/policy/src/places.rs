@@ -6,9 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess};
-use serde_json::Value as Json;
 
-use memgate_model::edit::{Edit, Op, Value};
 use memgate_primitives::budget::MAX_STEPS;
 use memgate_primitives::json::{Reader, Scalar, Seed, parse};
 use memgate_primitives::pointer::{Pointer, list_index, unescape};
@@ -31,51 +29,6 @@ impl ObjectPlaces {
     pub(super) fn of(text: &str) -> Self {
         let reader = ObjectPlacesReader { left: &Cell::new(MAX_PLACES) };
         parse(text, Seed(reader)).unwrap_or_default()
-    }
-
-    fn of_tree(tree: &Json) -> Self {
-        match tree {
-            Json::Null => Self::Nothing,
-            Json::Bool(_) | Json::Number(_) | Json::String(_) => Self::Scalar,
-            Json::Array(elements) => Self::List(elements.iter().map(Self::of_tree).collect()),
-            Json::Object(fields) => Self::Map(
-                fields.iter().map(|(key, value)| (key.as_str().into(), Self::of_tree(value))).collect(),
-            ),
-        }
-    }
-
-    /// The same after edits.
-    pub(super) fn with(mut self, edits: &[Edit]) -> Self {
-        for edit in edits {
-            // An edit that does not apply is a fault, which the check of the whole patch reports.
-            let _faulty = self.change(edit);
-        }
-        self
-    }
-
-    fn change(&mut self, edit: &Edit) -> Option<()> {
-        let mut tokens: Vec<_> = edit.pointer.tokens().collect();
-        let last = tokens.pop()?;
-        let parent = tokens.iter().try_fold(self, |here, token| match here {
-            Self::List(elements) => elements.get_mut(list_index(token)?),
-            Self::Map(fields) => fields.get_mut(&**token),
-            Self::Nothing | Self::Scalar => None,
-        })?;
-        let value = || match &edit.value {
-            Value::Tree(tree) => Some(Self::of_tree(tree)),
-            value => serde_json::to_value(value).ok().as_ref().map(Self::of_tree),
-        };
-        match (parent, edit.op) {
-            (Self::List(elements), op) => {
-                let at = list_index(&last).filter(|at| *at < elements.len() + usize::from(op == Op::Add))?;
-                let new = if op == Op::Remove { None } else { Some(value()?) };
-                drop(elements.splice(at..at + usize::from(op != Op::Add), new));
-            }
-            (Self::Map(fields), Op::Remove) => drop(fields.remove(&*last)),
-            (Self::Map(fields), Op::Add | Op::Replace) => drop(fields.insert((*last).into(), value()?)),
-            (Self::Nothing | Self::Scalar, _) => {}
-        }
-        Some(())
     }
 
     /// The place, or its nearest parent that exists.
@@ -210,27 +163,6 @@ mod tests {
             assert_eq!(places.nearest(&asked).as_str(), nearest, "{asked}");
             assert_eq!(finder.find(&asked), nearest, "{asked}");
         }
-    }
-
-    #[test]
-    fn edits_change_places() {
-        let edit = |op, pointer: &str, json: &str| {
-            let value = Value::Tree(serde_json::from_str(json).expect("JSON"));
-            Edit { op, pointer: Pointer::new(pointer), value, origins: Vec::new() }
-        };
-        let edits = [
-            edit(Op::Add, "/list/0", r#"{"new": 1}"#),
-            edit(Op::Replace, "/list/1", "null"),
-            edit(Op::Add, "/list/0/below", "[1, 2]"),
-            edit(Op::Remove, "/list/0/below/0", "null"),
-            edit(Op::Add, "/map/a~1b", r#""x""#),
-            edit(Op::Remove, "/map/old", "null"),
-            edit(Op::Add, "/none/there", "1"),
-            edit(Op::Add, "/list/9", "1"),
-        ];
-        let changed = ObjectPlaces::of(r#"{"list": [1, 2], "map": {"old": 1}}"#).with(&edits);
-        let expected = r#"{"list": [{"new": 1, "below": [2]}, null, 2], "map": {"a/b": "x"}}"#;
-        assert_eq!(format!("{changed:?}"), format!("{:?}", ObjectPlaces::of(expected)));
     }
 
     #[test]

@@ -86,7 +86,7 @@ pub(super) fn judge<'s>(
             old: None,
             occasion: request.occasion,
         };
-        users.push(MemoryUser { subject, views: Views { new, old, edits: &[] } });
+        users.push(MemoryUser { subject, views: Views { new, old, stored: None } });
     }
     if are_many {
         // Of other labels only rules about labels can know.

@@ -20,8 +20,8 @@ use memgate_policy::{defaults, selection};
 use memgate_primitives::budget::{Budget, OverLimit};
 use memgate_primitives::members::Members;
 
-use super::changed::with_edits;
 use super::{reported, views};
+use crate::patch::apply::apply;
 
 /// A request with its objects as policies read them.
 pub(super) struct Asked<'r> {
@@ -58,7 +58,7 @@ pub(super) fn of_resource<'s>(
         let old = old.and_then(|old| {
             views::of_object(family, &Subject { object: old, old: None, ..*subject }, counts_users, state)
         });
-        Some(Views { new, old, edits: &[] })
+        Some(Views { new, old, stored: None })
     })
 }
 
@@ -137,20 +137,26 @@ pub(super) fn add_to_pod<'s>(
     let mut all = Judgement::default();
     // Judging has steps of its own: what many policies cost is not the pod's fault.
     let (budget, families) = (state.budget(), &snapshot.settings.families);
-    let judge_changed = |stored: &Pod<'_>| {
+    let changed = if decision.edits.is_empty() { None } else { apply(text, &decision.edits).ok() };
+    let parsed = changed.as_deref().and_then(|text| Pod::parse(text).ok());
+    let stored = parsed.as_ref().unwrap_or(pod);
+    let judge_all = || {
         let known = families.iter().filter(|family| may_know(family, pod));
         for family in known.take_while(|_| !budget.has_ended()) {
             let subject = selection::Subject::of(request, family, "Pod", namespace, (&written, None));
             let Some(subject) = subject else { continue };
             let judgement = judge(&subject, snapshot, state, |state| {
                 let new = views::of_pod(family, [pod, stored], namespace, state)?;
-                let edits = if family.pods.adds_containers { decision.edits.as_slice() } else { &[] };
-                Some(Views { new, old: None, edits })
+                Some(Views {
+                    new,
+                    old: None,
+                    stored: changed.as_deref().filter(|_| family.pods.adds_containers),
+                })
             });
             all.add_all(judgement);
         }
     };
-    let ((), over) = budget.judging(text.len(), || with_edits(pod, &decision.edits, judge_changed));
+    let ((), over) = budget.judging(text.len(), judge_all);
     if let Some(OverLimit { pointer, limit }) = over {
         budget.over_limit(|| pointer, limit);
     }
