@@ -37,7 +37,7 @@ use crate::ca_bundle::CaCert;
 use crate::clock::{Clock, date};
 use crate::kube_api::jitter;
 use crate::manager::failure_log::FailureLog;
-use crate::manager::plan::{CertSet, Data, Step, Trusted, due_at, plan};
+use crate::manager::plan::{CertSet, Data, Trusted, due_at, plan};
 use crate::manager::webhook_config::{LiveConfig, Observed, bundles};
 use crate::metrics::{CertKind, CertMetrics};
 use crate::tls::{CertKeyPair, ServingCert};
@@ -186,8 +186,8 @@ impl CertManager {
             self.metrics.count_rotation(CertKind::Leaf, false);
             return false;
         };
-        // The bundle must have what entries trust.
-        if step == Some(Step::FirstCa) && self.observed.borrow().contains(&None) {
+        // The bundle must have what entries trust, since other replicas may present certificates of those CAs.
+        if self.known.is_none() && self.observed.borrow().contains(&None) {
             return false;
         }
         if let Some(step) = step {
@@ -262,15 +262,15 @@ impl CertManager {
         self.builtin.names.get(..1).unwrap_or_default()
     }
 
-    /// Presents the certificate of the Secret, if callers trust it; the first one, or one in place of an expired one, also
-    /// before that.
+    /// Presents the certificate of the Secret, if callers trust it; the first one, one in place of an expired one, and one of
+    /// the CA whose certificate is presented already, also before that.
     fn present(&mut self, trusted: &Trusted) {
         let Some(CertSet { ca, leaf: Some(leaf), .. }) = &self.known else { return };
         let now = self.clock.unix_now();
-        let current = self.presented.as_ref().map(|(current, _)| current);
-        let is_needed = current.is_none_or(|current| now >= current.not_after);
-        let is_trusted = is_needed || trusted.by_all.contains(&ca.cert);
-        if current == Some(leaf) || !is_trusted || !ca.is_issuer(leaf, self.service_name(), now) {
+        let is_needed = |(current, of): &(Leaf, CaCert)| now >= current.not_after || *of == ca.cert;
+        let is_trusted = self.presented.as_ref().is_none_or(is_needed) || trusted.by_all.contains(&ca.cert);
+        let is_current = self.presented.as_ref().is_some_and(|(current, _)| current == leaf);
+        if is_current || !is_trusted || !ca.is_issuer(leaf, self.service_name(), now) {
             return;
         }
         let pair = CertKeyPair::from_pem(leaf.cert_pem.as_bytes(), leaf.key_pem.as_bytes());

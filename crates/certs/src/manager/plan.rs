@@ -96,6 +96,13 @@ pub(super) struct Trusted {
     pub(super) by_all: BTreeSet<CaCert>,
 }
 
+impl Trusted {
+    /// Those that any entry has and that have not expired.
+    fn valid(&self, now: i64) -> impl Iterator<Item = CaCert> {
+        self.by_any.iter().filter(move |cert| cert.is_valid(now)).cloned()
+    }
+}
+
 /// Plans what the Secret should hold, and why it must be written; `None` when it holds that already.
 ///
 /// `known` is what this replica last read or wrote.
@@ -121,15 +128,18 @@ pub(super) fn plan(
                 None => (known.clone(), Some(Step::Restored)),
             }
         }
+        // Entries may trust the CA of the certificate that other replicas present.
+        (Some(mut found), None) if !trusted.by_any.contains(&found.ca.cert) => {
+            found.bundle.extend(trusted.valid(now));
+            (found, None)
+        }
         (Some(found), _) => (found, None),
         (None, Some(known)) if stored.is_none() && known.next.is_none() => {
             (known.clone(), Some(Step::Deleted))
         }
         (None, Some(known)) => (known.clone(), Some(Step::Restored)),
         (None, None) => {
-            // Other replicas may present certificates of the CAs that entries trust.
-            let valid = trusted.by_any.iter().filter(|cert| cert.is_valid(now)).cloned();
-            let bundle = valid.chain(ca_bundle::parse(text)).collect();
+            let bundle = trusted.valid(now).chain(ca_bundle::parse(text)).collect();
             (CertSet { ca: Ca::generate(now, policy)?, next: None, leaf: None, bundle }, Some(Step::FirstCa))
         }
     };
@@ -141,12 +151,18 @@ pub(super) fn plan(
     match step {
         Some(Step::LeafDue) => set.bundle.clear(),
         Some(Step::NextSigns) => {
-            let next = set.next.take().into_iter();
-            set.bundle = next.map(|next| std::mem::replace(&mut set.ca, next).cert).collect();
+            let next = set.next.take();
+            match next.and_then(|next| Some((next.issue(names, now, policy)?, next))) {
+                Some((leaf, next)) => {
+                    set.bundle = vec![std::mem::replace(&mut set.ca, next).cert];
+                    set.leaf = Some(leaf);
+                }
+                None => step = Some(Step::Restored),
+            }
         }
         _ => {}
     }
-    if matches!(step, Some(Step::FirstCa | Step::NextSigns | Step::LeafUnfit | Step::LeafDue)) {
+    if matches!(step, Some(Step::FirstCa | Step::LeafUnfit | Step::LeafDue)) {
         match set.ca.issue(names, now, policy) {
             Some(leaf) => set.leaf = Some(leaf),
             None => step = set.next.is_none().then_some(Step::CaDue),

@@ -377,31 +377,60 @@ async fn a_secret_that_is_deleted_again_and_again_makes_one_ca_at_a_time() {
     assert!((5..=7).contains(&cas), "{cas} CAs in a minute, of which each takes ten seconds");
 }
 
-/// The replicas that know the old CA do not hold the Lease.
+/// The replicas that know the old CA do not hold the Lease while the Secret is deleted, or gets another CA.
 #[tokio::test(start_paused = true)]
-async fn a_fresh_writer_keeps_the_ca_of_a_deleted_secret_trusted() {
+async fn a_fresh_writer_keeps_the_ca_trusted_that_others_present() {
+    let other = StubCluster::new();
+    round(&mut writer(&other)).await;
+    for foreign in [None, other.get(SECRET)] {
+        let cluster = StubCluster::new();
+        let mut old = writer(&cluster);
+        rounds(std::slice::from_mut(&mut old), 3).await;
+        old.writes.send_replace(false);
+        let mut managers = [old, writer(&cluster)];
+        for manager in &mut managers {
+            manager.timers.propagation = Duration::from_secs(10);
+        }
+        match &foreign {
+            Some(foreign) => cluster.change(SECRET, |secret| secret["data"] = foreign["data"].clone()),
+            None => cluster.remove(SECRET),
+        }
+        let writes = cluster.writes(SECRET);
+        // Nothing is written before both configurations are known.
+        Box::pin(managers[1].reconcile()).await;
+        assert_eq!(cluster.writes(SECRET), writes);
+        for second in 0..30 {
+            for manager in &mut managers {
+                round(manager).await;
+            }
+            assert!(serves(&managers[0], &cluster), "after {second} s");
+            assert_eq!(managers[0].presented == managers[1].presented, second >= 11, "after {second} s");
+            sleep(Duration::from_secs(1)).await;
+        }
+        assert!(serves(&managers[1], &cluster));
+        assert_eq!(cluster.trusted(Phase::Mutate).len(), 2);
+    }
+}
+
+/// Another tool takes `caBundle` away again and again, so no CA is ever trusted for long.
+#[tokio::test(start_paused = true)]
+async fn a_renewed_certificate_of_the_same_ca_is_presented_at_once() {
     let cluster = StubCluster::new();
-    let mut old = writer(&cluster);
-    rounds(std::slice::from_mut(&mut old), 3).await;
-    old.writes.send_replace(false);
-    let mut managers = [old, writer(&cluster)];
+    let mut managers = [writer(&cluster), reader(&cluster)];
     for manager in &mut managers {
         manager.timers.propagation = Duration::from_secs(10);
     }
-    cluster.remove(SECRET);
-    // Nothing is written before both configurations are known.
-    Box::pin(managers[1].reconcile()).await;
-    assert_eq!(cluster.get(SECRET), None);
-    for second in 0..30 {
-        for manager in &mut managers {
-            round(manager).await;
-        }
-        assert!(serves(&managers[0], &cluster), "after {second} s");
-        assert_eq!(managers[0].presented == managers[1].presented, second >= 11, "after {second} s");
-        sleep(Duration::from_secs(1)).await;
+    rounds(&mut managers, 3).await;
+    for manager in &managers {
+        manager.clock.shift(5 * DAY);
     }
-    assert!(serves(&managers[1], &cluster));
-    assert_eq!(cluster.trusted(Phase::Mutate).len(), 2);
+    for _ in 0..4 {
+        cluster.change(&path(Phase::Mutate), wipe);
+        rounds(&mut managers, 2).await;
+        sleep(Duration::from_secs(5)).await;
+        rounds(&mut managers, 1).await;
+        assert!(managers.iter().all(|manager| rotations(manager, CertKind::Leaf, true) == 2));
+    }
 }
 
 /// While a CA waits for its step, replicas that do not write find nothing to report.

@@ -189,7 +189,7 @@ fn a_ca_that_cannot_sign_is_not_waited_for() {
     let (known, written) = fresh();
     let foreign = constrained();
     let (set, step) = planned(Some(&foreign), Some(&known), START);
-    assert_eq!((step, data(&set)), (Some(Step::Restored), written));
+    assert_eq!((step, data(&set)), (Some(Step::Restored), written.clone()));
     let (set, step) = planned(Some(&foreign), None, START);
     assert_eq!(step, Some(Step::CaDue));
     let next = set.next.as_ref().expect("the next one").cert.clone();
@@ -197,6 +197,13 @@ fn a_ca_that_cannot_sign_is_not_waited_for() {
     assert_eq!((step, data(&waits)), (None, data(&set)), "nothing more to write until entries trust it");
     let (signs, step) = planned_trusting(&next, Some(&data(&set)), Some(&set), START);
     assert!(step == Some(Step::NextSigns) && signs.ca.cert == next && signs.leaf.is_some());
+    let mut with_next = written.clone();
+    for (key, text) in &foreign {
+        with_next.insert(key.replace("ca.", "next."), text.clone());
+    }
+    let next = CertSet::read(&with_next, START).and_then(|set| set.next).expect("the next one").cert;
+    let (set, step) = planned_trusting(&next, Some(&with_next), Some(&known), START);
+    assert!(step == Some(Step::Restored) && set.next.is_none() && set.leaf == known.leaf);
 }
 
 /// An apiserver whose clock is a year off, for a time or for good.
