@@ -123,7 +123,7 @@ fn says_what_was_judged_and_found() {
          <span data-part=\"place\"><code>bad.yaml:5</code></span>",
         "\n5 |   backend: reddis\n  |            ^^^^^^\n",
         "<th scope=\"row\">rules of the platforms</th><td>team-a</td>",
-        "<th scope=\"row\">ArkMemory plain <strong class=\"warn\">not used</strong></th><td>team-a</td><td>in-context</td>",
+        "<th scope=\"row\">ArkMemory plain</th><td>team-a</td><td>in-context</td>",
     ] {
         assert!(page.contains(text), "{text}\n{page}");
     }
