@@ -69,7 +69,7 @@ async fn ready(State(health): State<Arc<Health>>) -> Response {
         let _infallible = writeln!(text, "- {line}");
     }
     // These do not make a replica unready: every replica watches the same apiserver, and an answer from an old state is
-    // better than no answer. A replica whose lookups all fail has no answer for new objects.
+    // better than no answer.
     for (kind, age) in health.app.handler.store.stale() {
         let (seconds, api_version) = (age.as_secs(), kind.api_version());
         let _infallible = writeln!(text, "- nothing heard for {seconds} s: {api_version} {}", kind.kind);

@@ -37,13 +37,13 @@
 //! | `aggregation` | reports which platforms have their own API server | |
 //! | `events` | writes Kubernetes Events | `logs`, `metrics` |
 //! | `store` | watches, and the state that they make; which objects are missing | `logs`, `metrics`, `options` |
-//! | `lookup` | gets single objects; since when all lookups fail | `logs`, `metrics`, `store` |
+//! | `lookup` | gets single objects | `logs`, `metrics`, `store` |
 //! | `rejection` | errors and their HTTP status | `metrics` |
 //! | `body` | reads a request body; claims bytes for answers | `concurrency_limiter`, `options`, `rejection` |
 //! | `outcomes` | the labels under which a request can be counted | `metrics`, `rejection` |
 //! | `review` | answers one AdmissionReview | `deadline`, `decision_log`, `events`, `lookup`, `metrics`, `options`, `rejection`, `store` |
 //! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `connection`, `connection_limiter`, `deadline`, `logs`, `metrics`, `rejection`, `review`, `watchdog` |
-//! | `health` | `/livez`, `/readyz`, `/metrics` | `connection_limiter`, `shutdown`, `lookup`, `metrics`, `router` |
+//! | `health` | `/livez`, `/readyz`, `/metrics` | `connection_limiter`, `shutdown`, `metrics`, `router` |
 
 mod decision_log;
 pub mod logs;

@@ -1,12 +1,11 @@
-//! Applies edits to JSON text, and checks that they apply. What no edit leads to stays as it is: its order, its repeated
-//! keys, its numbers as they are written.
+//! Applies edits to JSON text, and checks that they apply. What no edit leads to stays as it is: its order, and its
+//! numbers as they are written.
 //!
 //! The text is read along the pointers of the edits, independently of how the object was read for the decision: by
 //! `serde_json`. Only the objects and lists that a pointer leads through are taken apart, and written again without white
 //! space; their other members are kept as text. So depth, unusual numbers and repeated keys elsewhere do not matter.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use serde::de::{Error, MapAccess, SeqAccess};
 use serde_json::Value as Json;
@@ -16,6 +15,7 @@ use crate::patch::PatchError;
 use memgate_model::edit::{Edit, Op, Value};
 use memgate_model::view::Text;
 use memgate_primitives::json::{Reader, Scalar};
+use memgate_primitives::members::ByKey;
 use memgate_primitives::pointer::{list_index, tokens, unescape};
 
 /// The text of the object after the edits, in their order.
@@ -51,26 +51,8 @@ enum Node<'a> {
     /// Written by an edit.
     Written(&'a Value),
     List(Vec<Self>),
-    Object(Fields<'a>),
-}
-
-/// The fields of an object.
-#[derive(Default)]
-struct Fields<'a> {
-    in_order: Vec<(Cow<'a, str>, Node<'a>)>,
-    /// Where a field is, the last one of equal keys. A key that is not here was removed.
-    places: BTreeMap<Cow<'a, str>, usize>,
-}
-
-impl<'a> Fields<'a> {
-    fn push(&mut self, key: Cow<'a, str>, node: Node<'a>) {
-        self.places.insert(key.clone(), self.in_order.len());
-        self.in_order.push((key, node));
-    }
-
-    fn get_mut(&mut self, key: &str) -> Option<&mut Node<'a>> {
-        self.in_order.get_mut(*self.places.get(key)?).map(|(_, node)| node)
-    }
+    /// The last of equal keys counts. A field that was removed is `None`.
+    Object(ByKey<Cow<'a, str>, Option<Self>>),
 }
 
 /// Takes an object or a list apart, whose members stay text.
@@ -92,9 +74,9 @@ impl<'a> Reader<'a> for Parts {
     }
 
     fn object<A: MapAccess<'a>>(self, mut object: A) -> Result<Node<'a>, A::Error> {
-        let mut fields = Fields::default();
+        let mut fields = ByKey::default();
         while let Some((Text(key), value)) = object.next_entry::<_, &RawValue>()? {
-            fields.push(key, Node::Text(value.get().into()));
+            fields.insert(key, Some(Node::Text(value.get().into())));
         }
         Ok(Node::Object(fields))
     }
@@ -111,9 +93,8 @@ impl<'a> Node<'a> {
         match value {
             Json::Array(elements) => Self::List(elements.into_iter().map(Self::of).collect()),
             Json::Object(members) => {
-                let mut fields = Fields::default();
-                members.into_iter().for_each(|(key, value)| fields.push(key.into(), Self::of(value)));
-                Self::Object(fields)
+                let fields = members.into_iter().map(|(key, value)| (key.into(), Some(Self::of(value))));
+                Self::Object(fields.collect())
             }
             scalar => Self::Text(scalar.to_string().into()),
         }
@@ -129,12 +110,13 @@ impl<'a> Node<'a> {
                 let new = (edit.op != Op::Remove).then_some(new);
                 drop(elements.splice(at..at + usize::from(!is_new), new));
             }
-            Self::Object(fields) => match (edit.op, fields.get_mut(&target)) {
-                (Op::Add | Op::Replace, Some(known)) => *known = new,
-                (Op::Add, None) => fields.push(target, new),
-                (Op::Remove, Some(_)) => drop(fields.places.remove(&target)),
-                (Op::Remove | Op::Replace, None) => return None,
-            },
+            Self::Object(fields) => {
+                let is_known = fields.get(&target).is_some_and(Option::is_some);
+                if !is_known && edit.op != Op::Add {
+                    return None;
+                }
+                fields.insert(target, (edit.op != Op::Remove).then_some(new));
+            }
             Self::Text(_) | Self::Written(_) => return None,
         }
         Some(())
@@ -156,7 +138,7 @@ impl<'a> Node<'a> {
     fn member(&mut self, token: &str) -> Option<&mut Self> {
         match self {
             Self::List(elements) => elements.get_mut(list_index(token)?),
-            Self::Object(fields) => fields.get_mut(token),
+            Self::Object(fields) => fields.get_mut(token)?.as_mut(),
             Self::Text(_) | Self::Written(_) => None,
         }
     }
@@ -175,7 +157,7 @@ impl<'a> Node<'a> {
             }
             Self::Object(fields) => {
                 let mut before = '{';
-                for (key, node) in fields.in_order.iter().filter(|(key, _)| fields.places.contains_key(key)) {
+                for (key, node) in fields.iter().filter_map(|(key, node)| Some((key, node.as_ref()?))) {
                     out.push(std::mem::replace(&mut before, ','));
                     out.push_str(&Json::from(&**key).to_string());
                     out.push(':');
@@ -253,6 +235,7 @@ mod tests {
                 edit(Op::Add, deep.key(&key).as_str(), &new),
                 edit(Op::Add, "/after", "set"),
                 edit(Op::Remove, "/before", ""),
+                edit(Op::Add, "/before", &new),
             ];
             for count in 1..=edits.len() {
                 let edits = &edits[..count];
@@ -304,9 +287,11 @@ mod tests {
     #[test]
     fn the_last_of_equal_keys_counts() {
         let applied = apply(r#"{"a":[],"\u0061":["x"]}"#, &[edit(Op::Add, "/a/1", "y")]);
-        assert_eq!(applied.as_deref(), Ok(r#"{"a":[],"a":["x","y"]}"#));
+        assert_eq!(applied.as_deref(), Ok(r#"{"a":["x","y"]}"#));
         let applied = apply(r#"{"a":1,"b":2,"\u0061":3}"#, &[edit(Op::Remove, "/a", "")]);
         assert_eq!(applied.as_deref(), Ok(r#"{"b":2}"#));
+        let edits = [edit(Op::Remove, "/a", ""), edit(Op::Add, "/a", "new")];
+        assert_eq!(apply(r#"{"a":1,"b":2}"#, &edits).as_deref(), Ok(r#"{"a":"new","b":2}"#));
     }
 
     /// Looking through all fields for each edit would take minutes.
