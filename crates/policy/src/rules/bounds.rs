@@ -18,7 +18,7 @@ const ZERO: [(&str, bool); 2] = [("allow", true), ("forbid", false)];
 struct Number {
     /// The path in the view.
     path: &'static str,
-    /// The field of a policy for which an export gives a reason.
+    /// The field of the policy.
     field: &'static str,
     /// The message about 0, and the same up to the greatest value.
     zero: [&'static str; 2],

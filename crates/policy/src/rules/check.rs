@@ -26,7 +26,7 @@ pub(super) struct When {
     pub(super) all: Vec<Check>,
 }
 
-/// What is before the path of an entry of `fields` where an export names it.
+/// What is before the path of an entry of `fields` in the name of its field.
 pub(super) const FIELD: &str = "fields ";
 
 /// What a byte is in a quantity.
@@ -44,7 +44,7 @@ pub(super) struct Check {
     pub(super) path: ViewPath,
     /// The key of a map.
     pub(super) key: Option<String>,
-    /// The field of the policy, for which an export gives a reason.
+    /// The field of the policy. Violations of the same field are compared with those of the stored object.
     pub(super) field: String,
     /// The name of the condition. Violations of the same name are compared with those of the stored object.
     pub(super) name: &'static str,
