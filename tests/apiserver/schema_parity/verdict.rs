@@ -17,7 +17,6 @@ use memgate_primitives::pointer::Pointer;
 use memgate_workbench::build::plan::Plan;
 use memgate_workbench::files::judge::{Decided, check};
 use memgate_workbench::files::load::load;
-use memgate_workbench::files::passed_over::counts;
 use serde_json::{Value, json};
 
 use crate::{
@@ -171,8 +170,7 @@ fn check_one(json: &str) -> Result<Verdict> {
     let checked = check(inputs, Occasion::default());
     let findings: Vec<_> = checked.decided.iter().flat_map(Decided::findings).collect();
     let errors = checked.inputs.errors.iter().map(|error| format!("\n    error {error}"));
-    let passed_over =
-        counts(&checked.inputs.passed_over).into_iter().map(|what| format!("\n    passed over {what}"));
+    let passed_over = checked.inputs.passed_over.iter().map(|it| format!("\n    passed over: {:?}", it.why));
     let allowed = checked.inputs.errors.is_empty()
         && checked.inputs.passed_over.is_empty()
         && checked.decided.iter().all(Decided::allowed);
