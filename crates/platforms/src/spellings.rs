@@ -126,7 +126,7 @@ mod tests {
     use serde_json::json;
 
     fn definitions(family: &Family) -> Vec<Crd> {
-        let source = |file: &fn() -> std::borrow::Cow<'static, str>| Arc::new(Source::new("crds", file()));
+        let source = |file: &fn() -> Cow<'static, str>| Arc::new(Source::new("crds", file()));
         let documents =
             family.definitions.crds.iter().flat_map(|file| values(&source(file), &mut Vec::new()));
         documents.map(|document| memgate_schema::read(document.value()).expect("a definition")).collect()

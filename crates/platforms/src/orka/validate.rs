@@ -108,10 +108,19 @@ fn store(subject: &Subject<'_>) -> Option<Finding> {
     (new != old).then(|| warn(&BACKEND_STORE_IMMUTABLE, "/spec/store/name", message))
 }
 
-fn warn(code: &'static Code, pointer: &str, text: &str) -> Finding {
-    let pointer = Pointer::new(pointer);
+fn warn(code: &'static Code, pointer: impl Into<Pointer>, text: &str) -> Finding {
+    let pointer = pointer.into();
     let message = with_field(&pointer, text);
     Finding::warn(code, pointer, message)
+}
+
+fn warn_within<T: AsRef<str>>(
+    work: &Budget<'_>,
+    code: &'static Code,
+    pointer: Pointer,
+    message: impl Fn() -> T + Send + Sync + 'static,
+) -> Finding {
+    Finding::warn_within(work, code, pointer, move |at| with_field(at, message().as_ref()))
 }
 
 fn not_https_url(endpoint: &str) -> Option<Finding> {

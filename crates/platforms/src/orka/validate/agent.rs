@@ -6,7 +6,7 @@ use crate::orka::setting::{
     is_memory_tool,
 };
 
-use super::with_field;
+use super::{warn, warn_within, with_field};
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let agent = subject.object;
@@ -74,15 +74,13 @@ fn name<'t>(subject: &Subject<'t>) -> &'t str {
 impl AgentTool<'_> {
     fn disabled(&self, work: &Budget<'_>) -> Finding {
         let message = "memory tools stay on for ai Tasks; enabled: false has no effect";
-        let message = move |at: &Pointer| with_field(at, message);
-        Finding::warn_within(work, &TOOL_DISABLE_NO_EFFECT, self.pointer("enabled"), message)
+        warn_within(work, &TOOL_DISABLE_NO_EFFECT, self.pointer("enabled"), move || message)
             .help("annotate memgate.dev/orka-memory-tools: \"false\"")
     }
 
     fn unreachable(&self, work: &Budget<'_>) -> Finding {
         let message = "spec.tools never reaches a built-in runtime (newer Orka fails the Task); see defaultAllowedTools";
-        let message = move |at: &Pointer| with_field(at, message);
-        Finding::warn_within(work, &TOOL_RUNTIME, self.pointer("name"), message).help(
+        warn_within(work, &TOOL_RUNTIME, self.pointer("name"), move || message).help(
             "name the tool in spec.runtime.defaultAllowedTools, and there the runtime's native tools too: \
              a list that is not empty replaces them",
         )
@@ -98,8 +96,7 @@ pub(super) fn annotation_findings(object: &Tree, no_effect: bool, work: &Budget<
             if no_effect {
                 let pointer = annotation_pointer(setting.annotation);
                 let message = "has no effect: memory context exists only for Tasks of type ai";
-                let message = with_field(&pointer, message);
-                findings.push(Finding::warn(&ANNOTATION_NO_EFFECT, pointer, message).at_key());
+                findings.push(warn(&ANNOTATION_NO_EFFECT, pointer, message).at_key());
             }
         }
     }
@@ -115,8 +112,7 @@ fn check_value(setting: &'static Setting, text: &str) -> Option<Finding> {
             Some(Finding::deny(setting.annotation_code, pointer, message).fingerprint_value(text))
         }
         Ok(SettingValue::Bound(number)) if *setting == MAX_CHARS && number <= SECTION_HEADER_BYTES => {
-            let message = with_field(&pointer, NO_ROOM_MESSAGE);
-            Some(Finding::warn(&ANNOTATION_MAX_CHARS_TINY, pointer, message))
+            Some(warn(&ANNOTATION_MAX_CHARS_TINY, pointer, NO_ROOM_MESSAGE))
         }
         Ok(_) => None,
     }
@@ -136,11 +132,11 @@ fn unknown_keys(object: &Tree) -> Vec<&str> {
 fn unknown_key(key: &str, work: &Budget<'_>) -> Finding {
     let at = annotation_pointer(key);
     let key = excerpt(key);
-    let message = move |at: &Pointer| {
+    let message = move || {
         let meant = nearest(&key, Setting::ALL.map(|setting| setting.annotation));
-        with_field(at, &format!("unknown annotation{}", did_you_mean(meant)))
+        format!("unknown annotation{}", did_you_mean(meant))
     };
-    Finding::warn_within(work, &ANNOTATION_UNKNOWN, at, message).at_key()
+    warn_within(work, &ANNOTATION_UNKNOWN, at, message).at_key()
 }
 
 /// Warns about a name that does not exist and is close to the name of a memory tool. The platform silently drops
@@ -160,10 +156,8 @@ pub(super) fn misspelled(
         return None;
     }
     let name = excerpt(name);
-    let message = move |at: &Pointer| {
-        with_field(at, &format!("unknown tool {}; did you mean \"{meant}\"?", quoted_key(&name)))
-    };
-    Some(Finding::warn_within(state.budget(), &TOOL_TYPO, pointer(), message))
+    let message = move || format!("unknown tool {}; did you mean \"{meant}\"?", quoted_key(&name));
+    Some(warn_within(state.budget(), &TOOL_TYPO, pointer(), message))
 }
 
 /// The nearest memory tool, at most two edits away. Other built-in tools are further away.

@@ -4,7 +4,7 @@ use crate::orka::prelude::*;
 use crate::orka::setting::{ENABLED, Setting, TOOLS, TaskVariable, is_off, parse_bool, switch};
 
 use super::agent::{annotation_findings, misspelled};
-use super::{CONTAINER, task_type, with_field};
+use super::{CONTAINER, task_type, warn, warn_within, with_field};
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let task = subject.object;
@@ -92,21 +92,17 @@ impl OptOut {
     fn turned_on_by_annotation(&self, task: &Tree, agent: &str) -> Option<Finding> {
         let pointer = annotation_pointer(self.setting.annotation);
         let message = format!("ignored: Agent {} opts out of {}", quoted(agent), self.what);
-        let message = with_field(&pointer, &message);
         let on = switch(self.setting, task) == Some(true);
-        on.then(|| Finding::warn(self.annotation, pointer, message))
+        on.then(|| warn(self.annotation, pointer, &message))
     }
 }
 
 fn agent_in_other_namespace(own: &str, home: &str) -> Finding {
-    let pointer = Pointer::new("/spec/agentRef/namespace");
+    let (own, home) = (quoted(own), quoted(home));
     let message = format!(
-        "Agent is in {}, Task in {own}: refused when namespace isolation is enforced; memory stays in {own}",
-        quoted(home),
-        own = quoted(own)
+        "Agent is in {home}, Task in {own}: refused when namespace isolation is enforced; memory stays in {own}"
     );
-    let message = with_field(&pointer, &message);
-    Finding::warn(&AGENT_CROSS_NAMESPACE, pointer, message)
+    warn(&AGENT_CROSS_NAMESPACE, "/spec/agentRef/namespace", &message)
 }
 
 fn tools(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
@@ -129,15 +125,6 @@ const RESERVED: [&str; 7] = [
     "ORKA_AI_TOOLS", "ORKA_COORDINATION_ENABLED",
 ];
 
-fn warn_at(
-    work: &Budget<'_>,
-    code: &'static Code,
-    pointer: Pointer,
-    message: impl Fn() -> String + Send + Sync + 'static,
-) -> Finding {
-    Finding::warn_within(work, code, pointer, move |at| with_field(at, &message()))
-}
-
 /// All findings about the variables that do not depend on the Agent. `has_agent` is `None` where the reference to it has
 /// the wrong type.
 pub(super) fn variable_findings(
@@ -155,7 +142,7 @@ pub(super) fn variable_findings(
             if seen.contains(&setting) {
                 let name = excerpt(variable.name);
                 let message = move || format!("duplicate {name}; the last one wins");
-                let finding = warn_at(work, &ENV_DUPLICATE, variable.pointer(Some("name")), message);
+                let finding = warn_within(work, &ENV_DUPLICATE, variable.pointer(Some("name")), message);
                 findings.push(finding.fix(Some(Fix::RemoveRepeated)));
             } else {
                 seen.push(setting);
@@ -178,12 +165,12 @@ fn check_setting(
         TASK_TYPE_AI => {
             let literal = variable.literal()?;
             let problem = setting.literal_problem(literal)?;
-            Some(warn_at(work, setting.literal_code, variable.value_pointer(), move || problem.clone()))
+            Some(warn_within(work, setting.literal_code, variable.value_pointer(), move || problem.clone()))
         }
         other => {
             let name = excerpt(variable.name);
             let message = move || format!("{name} has no effect on a Task of type {}", other);
-            Some(warn_at(work, &ENV_NO_EFFECT, variable.pointer(Some("name")), message))
+            Some(warn_within(work, &ENV_NO_EFFECT, variable.pointer(Some("name")), message))
         }
     }
 }
@@ -217,14 +204,14 @@ fn set_by_controller(
     match task_type? {
         TASK_TYPE_AI if is_agent_name && has_agent == Some(false) => {
             let message = "ORKA_AGENT_NAME without spec.agentRef forges the agent name on memory proposals";
-            Some(warn_at(work, &ENV_AGENT_FORGED, variable.pointer(Some("name")), move || message.to_owned()))
+            Some(warn_within(work, &ENV_AGENT_FORGED, variable.pointer(Some("name")), move || message))
         }
         TASK_TYPE_AI | CONTAINER
             if RESERVED.contains(&name) || (is_agent_name && has_agent == Some(true)) =>
         {
             let name = excerpt(name);
             let message = move || format!("{name} is set by the Orka controller; this value is ignored");
-            Some(warn_at(work, &ENV_RESERVED, variable.pointer(Some("name")), message))
+            Some(warn_within(work, &ENV_RESERVED, variable.pointer(Some("name")), message))
         }
         _ => None,
     }
@@ -233,5 +220,5 @@ fn set_by_controller(
 fn literal_token(variable: &TaskVariable<'_>, work: &Budget<'_>) -> Option<Finding> {
     variable.token()?;
     let message = "ORKA_SA_TOKEN holds a literal token; use valueFrom.secretKeyRef";
-    Some(warn_at(work, &ENV_LITERAL_TOKEN, variable.value_pointer(), move || message.to_owned()))
+    Some(warn_within(work, &ENV_LITERAL_TOKEN, variable.value_pointer(), move || message))
 }
