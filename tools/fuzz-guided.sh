@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 
 target=${1:-all}
 seconds=${2:-60}
-[ "$target" = all ] && targets=(review yaml policy crd) || targets=("$target")
+[ "$target" = all ] && targets=(review json yaml policy crd) || targets=("$target")
 
 if ! rustup toolchain list 2> /dev/null | grep -q '^nightly'; then
     echo "not fuzzed with coverage: there is no nightly toolchain" >&2

@@ -6,6 +6,8 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Number, Value};
 
+use crate::json_reader;
+
 /// A value without others in it.
 #[derive(Debug, Clone)]
 pub enum Scalar<'de> {
@@ -67,9 +69,7 @@ pub trait Reader<'de>: Sized {
 /// # Errors
 /// When the text is not JSON, or the value is refused.
 pub fn parse<'de, S: DeserializeSeed<'de>>(text: &'de str, seed: S) -> serde_json::Result<S::Value> {
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = seed.deserialize(&mut deserializer)?;
-    deserializer.end().map(|()| value)
+    json_reader::parse(text, seed)
 }
 
 /// A reader as serde calls it.

@@ -1,9 +1,9 @@
 //! Applies edits to JSON text, and checks that they apply. What no edit leads to stays as it is: its order, and its
 //! numbers as they are written.
 //!
-//! The text is read along the pointers of the edits, independently of how the object was read for the decision: by
-//! `serde_json`. Only the objects and lists that a pointer leads through are taken apart, and written again without white
-//! space; their other members are kept as text. So depth, unusual numbers and repeated keys elsewhere do not matter.
+//! The text is read along the pointers of the edits, independently of how the object was read for the decision. Only the
+//! objects and lists that a pointer leads through are taken apart, and written again without white space; their other
+//! members are kept as text. So depth, unusual numbers and repeated keys elsewhere do not matter.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use crate::patch::PatchError;
 use memgate_model::edit::{Edit, Op, Value};
 use memgate_model::view::Text;
-use memgate_primitives::json::{Reader, Scalar};
+use memgate_primitives::json::{self, Reader, Scalar, Seed};
 use memgate_primitives::members::ByKey;
 use memgate_primitives::pointer::{list_index, tokens, unescape};
 
@@ -84,9 +84,7 @@ impl<'a> Reader<'a> for Parts {
 
 impl<'a> Node<'a> {
     fn read(text: &'a str) -> serde_json::Result<Self> {
-        let mut reader = serde_json::Deserializer::from_str(text);
-        let node = Parts.read(&mut reader)?;
-        reader.end().map(|()| node)
+        json::parse(text, Seed(Parts))
     }
 
     fn of(value: Json) -> Self {
