@@ -102,9 +102,8 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
             terminal.note(&format!("{ok} ok, {warned}, {failed}, {unknown} unknown"));
         }
         ResultFormat::Json => {
-            let version = env!("CARGO_PKG_VERSION");
             let summary = json!({"ok": ok, "warn": warn, "fail": fail, "unknown": unknown});
-            let output = json!({"version": version, "checks": checks, "summary": summary});
+            let output = json!({"version": env!("CARGO_PKG_VERSION"), "checks": checks, "summary": summary});
             terminal.raw(format!("{output:#}\n").as_bytes())?;
         }
     }

@@ -424,7 +424,7 @@ fn rights(fixture: &Fixture) -> Result<()> {
         ("webhooks", "you may not list validatingwebhookconfigurations"),
         ("service", "you may not get services"),
         ("replicas", "you may not get deployments"),
-        ("missed-pods", "you may not list memories"),
+        ("missed-pods", "you may not list agents.orloj.dev"),
     ] {
         ensure!(diagnosis.find(id, "unknown", text).is_some(), "{id}: {text}: {}", diagnosis.json);
     }

@@ -69,9 +69,7 @@ pub(super) fn interpret(probe: &Probe, response: &Response) -> Option<Answer> {
         404 if text(&response.body, "/details/kind") == "namespaces" => {
             format!("there is no such namespace: {shown}")
         }
-        // Only what comes with a platform can be absent.
-        404 if probe.optional => return None,
-        404 => "the apiserver does not serve pods: is it one?".to_owned(),
+        404 => return None,
         429 | 502..=504 => format!("the apiserver is not ready: {shown}"),
         _ => format!("the apiserver refuses the dry run before memgate is asked: {shown}"),
     };
@@ -207,7 +205,6 @@ mod tests {
             ),
             (403, "pods \"memgate-wait\" is forbidden: exceeded quota".to_owned(), "before memgate is asked"),
             (401, "Unauthorized".to_owned(), "credentials"),
-            (404, "not found".to_owned(), "does not serve pods"),
             (503, "starting".to_owned(), "the apiserver is not ready"),
         ] {
             let why = missing(&status(code, &message));

@@ -54,15 +54,13 @@ pub struct DoctorOptions<'a> {
 /// The reason, when the apiserver does not answer at all.
 pub async fn checks(client: Client, options: &DoctorOptions<'_>) -> Result<Vec<Check>, String> {
     let reader = ClusterReader { client, page_objects: PAGE_OBJECTS };
-    let found = installation(&reader, options.namespace).await;
-    let mut found = found.map_err(|why| format!("the apiserver does not answer: {why}"))?;
+    let mut found = installation(&reader, options.namespace).await?;
     let mut settings = inferred::settings(&found, options.parse_flags);
     settings.policies.own_namespace = options.namespace.to_owned();
     let families = &settings.families;
     let plan = inferred::plan(&found, options.namespace, families.clone());
     found.flags = inferred::flags(&plan);
-    let mut asked = probes(families);
-    asked.retain(|_| found.exists());
+    let asked = if found.exists() { probes(families) } else { Vec::new() };
     let (answers, paused, missed) = join3(
         send_probes(&reader.client, &asked, options.dry_run_namespace, Instant::now() + PROBES_TIMEOUT),
         paused::checks(&reader, options.namespace, &found.namespaces, families),

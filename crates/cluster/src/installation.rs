@@ -33,9 +33,10 @@ const READY_TIMEOUT: Duration = Duration::from_secs(3);
 /// # Errors
 /// The reason, when the apiserver does not answer.
 pub async fn installation(reader: &ClusterReader, namespace: &str) -> Result<Installation, String> {
+    let gone = |why: String| format!("the apiserver does not answer: {why}");
     let version = timeout(REQUEST_TIMEOUT, send(&reader.client, Method::GET, "/version", None)).await;
-    let version = version.map_err(|_| "no answer in time".to_owned())?;
-    let version = version.map_err(|error| explained(&error))?;
+    let version = version.map_err(|_| gone("no answer in time".to_owned()))?;
+    let version = version.map_err(|error| gone(explained(&error)))?;
     let pods = ListParams::default().labels(&format!("app.kubernetes.io/name={NAME}"));
     let replicas = reader.list("v1", namespace, "pods", pods).await;
     let configurations = async |plural| reader.list(ADMISSION, "", plural, ListParams::default()).await;

@@ -18,8 +18,6 @@ use memgate_platforms::inject::INJECT_LABEL;
 pub struct Probe {
     /// Its subject: `pods`, or a family and one of its kinds.
     pub name: String,
-    /// Whether a cluster may lack the kind, since it comes with a platform.
-    pub optional: bool,
     /// The API server of the platform's own that may serve the kind.
     pub aggregated_server: Option<AggregatedServer>,
     api_version: String,
@@ -57,7 +55,7 @@ pub fn probes(families: &[&'static Family]) -> Vec<Probe> {
             });
             let name = format!("{} {}.{}", family.name, kind.plural, kind.group);
             let aggregated_server = family.definitions.aggregated_server;
-            Some(Probe { optional: true, aggregated_server, ..probe(name, &[*family], names, object)? })
+            Some(Probe { aggregated_server, ..probe(name, &[*family], names, object)? })
         };
         family.definitions.wait_probes.iter().filter_map(probe)
     });
@@ -90,7 +88,7 @@ fn probe(
     findings.sort_by_key(|finding| finding.severity == Severity::Warn);
     let finding = findings.into_iter().next()?;
     let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-    Some(Probe { name, optional: false, aggregated_server: None, api_version, plural, object, finding })
+    Some(Probe { name, aggregated_server: None, api_version, plural, object, finding })
 }
 
 /// A pod that only memgate refuses: clusters admit it, since it meets Pod Security "restricted" and asks for as little as a

@@ -17,10 +17,8 @@ use memgate_model::family::AggregatedServer;
 use memgate_model::kind::SYSTEM_NAMESPACES;
 use memgate_primitives::plain_text::plain;
 
-/// The pause after the first round of probes; each further one is twice as long as the one before it.
-const MIN_PAUSE: Duration = Duration::from_millis(200);
-/// The upper bound of the pause, so that an answer is noticed soon after it comes.
-const MAX_PAUSE: Duration = Duration::from_secs(3);
+/// The pause between two rounds of probes.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// A namespace in which memgate is called for pods.
 ///
@@ -43,20 +41,18 @@ pub async fn wait(
     notify: impl Fn(&str),
 ) -> Vec<Answer> {
     let deadline = Instant::now() + timeout;
-    let mut pause = MIN_PAUSE;
     let mut notified = Vec::new();
     loop {
         let answers = send_probes(client, probes, namespace, deadline).await;
-        if all_answered(&answers) || Instant::now() + pause >= deadline {
-            return answers;
-        }
-        let missing = answers.into_iter().filter(|answer| answer.is_missing);
+        let missing = answers.iter().filter(|answer| answer.is_missing);
         let missing: Vec<String> =
             missing.map(|Answer { check, .. }| format!("{}: {}", check.subject, check.message)).collect();
         missing.iter().filter(|line| !notified.contains(*line)).for_each(|line| notify(line));
         notified = missing;
-        sleep(pause).await;
-        pause = (pause * 2).min(MAX_PAUSE);
+        if all_answered(&answers) || Instant::now() + PAUSE >= deadline {
+            return answers;
+        }
+        sleep(PAUSE).await;
     }
 }
 

@@ -15,17 +15,14 @@ const EXPIRY_WARNING_SECONDS: i64 = 7 * 24 * 3600;
 /// How to restore a bundle.
 const HELP: &str = "memgate writes it with --certs builtin; otherwise see your CA injector";
 
-/// A check of the bundle of each entry. Equal checks of one configuration are reported once.
+/// A check of the bundle of each entry; equal ones behind each other are one.
 pub(super) fn checks(found: &Installation) -> Vec<Check> {
-    let mut checks: Vec<Check> = Vec::new();
-    for call in Phase::ALL {
+    let of_call = |call| {
         let (subject, live) = (found.own_title(call), found.own_entries(call));
-        for check in live.iter().map(|entry| entry_check(&subject, entry, found.apiserver_time)) {
-            if !checks.contains(&check) {
-                checks.push(check);
-            }
-        }
-    }
+        live.iter().map(move |entry| entry_check(&subject, entry, found.apiserver_time))
+    };
+    let mut checks: Vec<Check> = Phase::ALL.into_iter().flat_map(of_call).collect();
+    checks.dedup();
     checks
 }
 

@@ -15,9 +15,6 @@ use memgate_install::objects::{Objects, WebhookConfiguration};
 
 const ID: &str = "webhooks";
 
-/// The fields of the Service that bring calls to the replicas.
-const SERVICE_FIELDS: [&str; 2] = ["ports", "selector"];
-
 /// The differences of both configurations and of the Service.
 pub(super) fn checks(found: &Installation, wanted: &Objects) -> Vec<Check> {
     let apply = format!("{} | kubectl apply -f -", found.manifests("--only webhooks"));
@@ -109,7 +106,7 @@ fn service(found: &Installation, wanted: &Objects) -> Option<Check> {
     }
     let put =
         |field: &str| json!({"op": "add", "path": format!("/spec/{field}"), "value": wanted.get(field)});
-    let patches: Vec<Value> = SERVICE_FIELDS.into_iter().map(put).collect();
+    let patches: Vec<Value> = ["ports", "selector"].into_iter().map(put).collect();
     let help = patch("service memgate", &format!("-n {} ", found.namespace), &Value::from(patches));
     Some(Check::fail(ID, subject, words(&found_here)).help(help))
 }
