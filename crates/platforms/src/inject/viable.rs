@@ -87,8 +87,11 @@ pub(crate) fn judge(pod: &Pod<'_>, wanted: &WantedByPod<'_>, work: &Budget<'_>) 
     verdict
 }
 
-/// A part of a pod that was left unread; null if it is absent or malformed.
+/// A part of a pod that was left unread; null if it is absent, malformed or larger than any pod needs.
 pub(crate) fn json(raw: Option<&RawValue>) -> Json {
+    /// Read JSON takes many times the memory of its text.
+    const MAX_BYTES: usize = 1 << 18;
+    let raw = raw.filter(|raw| raw.get().len() <= MAX_BYTES);
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
 }
 
