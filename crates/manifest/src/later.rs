@@ -194,6 +194,49 @@ pub fn with_word(text: &str) -> Option<String> {
     (!parts.is_empty()).then_some(rest)
 }
 
+/// A URL or another text with values that a later step fills in in parts, with words in their places: one for any part, one for a
+/// whole host, one for a scheme. Left out are a user and a password that is filled in, and what is filled in as the whole value
+/// of a parameter. `None` for a text of which too little is known: a part of a name, or one that is filled in from its start on
+/// and has no scheme of its own.
+pub fn filled_with(text: &str, [any, host, scheme]: [&str; 3]) -> Option<String> {
+    let parts = parts(text);
+    let first = parts.first().filter(|_| parts.len() < MOST_PARTS)?;
+    let is_scheme = first.start == 0 && text.get(first.end..)?.starts_with("://");
+    let is_url = (first.start > 0 || is_scheme) && text.contains("://");
+    if !is_url && (text.contains("://") || !with_word(text)?.contains('=')) {
+        return None;
+    }
+    let (mut filled, mut end) = (String::new(), 0);
+    for part in parts {
+        filled.push_str(text.get(end..part.start)?);
+        let behind = text.get(part.end..)?;
+        end = part.end;
+        let is_last = behind.is_empty() || behind.starts_with(['/', '?', '#', ',']);
+        let is_host = is_last || behind.starts_with(':');
+        if filled.ends_with(':') && behind.starts_with('@') {
+            let user = filled.rfind('/').map_or(0, |slash| slash + 1);
+            filled.truncate(user);
+            end += 1;
+            continue;
+        }
+        if filled.ends_with('=') && (behind.is_empty() || behind.starts_with([' ', '&', '#', ',', ';'])) {
+            // Not even the name of the parameter stays: a reader could take what follows for its value.
+            filled.truncate(filled.rfind([' ', '?', '&']).map_or(0, |before| before + 1));
+            continue;
+        }
+        filled.push_str(match filled.chars().last() {
+            None if is_scheme => scheme,
+            Some(':') if is_last => "6379",
+            Some('[') => "2001:db8::1",
+            Some('@') if is_host => host,
+            Some('/') if is_host && filled.ends_with("://") => host,
+            _ => any,
+        });
+    }
+    filled.push_str(text.get(end..)?);
+    Some(filled)
+}
+
 impl Marks {
     /// Those that count in an object.
     pub fn of(object: &Value) -> Self {
@@ -588,6 +631,34 @@ mod tests {
         let head = "apiVersion: v1\nkind: A\n";
         let source = Arc::new(Source::new("a.yaml", format!("{head}{text}")));
         parse(&source).documents.remove(0)
+    }
+
+    #[test]
+    fn puts_words_in_place_of_parts_of_a_text() {
+        for (text, expected) in [
+            ("postgres://u:pw@${host}/db", Some("postgres://u:pw@w/db")),
+            ("http://a:${port}/x", Some("http://a:6379/x")),
+            ("http://${HOST:-a}:{{ .port }}", Some("http://w:6379")),
+            ("redis://u:${pw}@h", Some("redis://h")),
+            ("redis://${u}:${pw}@h", Some("redis://h")),
+            ("redis://${u:=${v}}@h", Some("redis://w@h")),
+            ("host=${h} password=a", Some(" password=a")),
+            ("host=h password=${p} c=d", Some("host=h  c=d")),
+            ("${BASE} password=a", Some("w password=a")),
+            ("http://h/?a=${a}&b=c", Some("http://h/?&b=c")),
+            ("http://${a}.1:80", Some("http://w.1:80")),
+            ("http://[${ip}]:80${p}", Some("http://[2001:db8::1]:80w")),
+            ("${S}://u:pw@h", Some("s://u:pw@h")),
+            ("http://#{a}#", Some("http://w")),
+            ("${URL}/x", None),
+            ("in-${X}", None),
+            ("http://a", None),
+            ("http://a/${b", None),
+            ("h:6379,password=${p},ssl=True", Some(",ssl=True")),
+            ("password=${p}q", Some("password=wq")),
+        ] {
+            assert_eq!(filled_with(text, ["w", "w", "s"]).as_deref(), expected, "{text}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::build::origins::spot::{FindingSpot, Spots};
 use crate::report::ObjectRef;
 use memgate_manifest::document::Document;
-use memgate_manifest::later::{Later, has_below};
+use memgate_manifest::later::{Later, filled_with, has_below};
 use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::Source;
 use memgate_model::claim_volumes::{ClaimVolumes, add_to_pod};
@@ -293,6 +293,31 @@ impl UndecidedObject {
             }
         }
         Ok(bare)
+    }
+
+    /// The same with these words in the URLs that a later step fills in in parts, and the places of these; `None` if it has none.
+    pub(crate) fn with_parts_filled(&self, words: [&str; 3]) -> Option<(Self, BTreeSet<Pointer>)> {
+        let later = self.object.later.as_deref()?;
+        let mut bare = self.clone();
+        let (json, at) = match &mut bare.object.template {
+            Some(template) => (template.pod.clone(), template.pointer.clone()),
+            None => (self.json.0.to_string(), Pointer::root()),
+        };
+        let (mut value, mut filled): (Value, _) = (serde_json::from_str(&json).ok()?, BTreeSet::new());
+        for place in &later.unknown {
+            let Some(within) = place.as_str().strip_prefix(at.as_str()) else { continue };
+            let text = value.pointer(within).and_then(Value::as_str).and_then(|it| filled_with(it, words));
+            if let (Some(text), Some(part)) = (text, value.pointer_mut(within)) {
+                *part = text.into();
+                filled.insert(Pointer::new(within));
+            }
+        }
+        let json = (!filled.is_empty()).then(|| without_later(&value.to_string(), later, &at))?.ok()?;
+        match &mut bare.object.template {
+            Some(template) => template.pod = json,
+            None => bare.json = Arc::new(JsonText(json.into())),
+        }
+        Some((bare, filled))
     }
 
     /// The object without its text.

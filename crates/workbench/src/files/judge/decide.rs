@@ -76,10 +76,15 @@ fn decision(
 ) -> Result<Decision, admission::Error> {
     let (request, [snapshot, bare]) = (undecided.request_at(occasion), states.of(undecided));
     let mut admitted = admitted(&request, snapshot, states)?;
+    let literal = literal_findings(undecided, occasion, bare, &admitted.decision.findings);
     if undecided.object.later.is_some() || !std::ptr::eq(snapshot, bare) {
         forget_later(&mut admitted, undecided, (occasion, bare), states)?;
     }
     let mut decision = Decision { edits: admitted.edits, ..admitted.decision };
+    decision.findings.extend(literal);
+    if !decision.allowed() && decision.reason == Reason::Valid {
+        decision.reason = Reason::Invalid;
+    }
     decision.unknown.retain(has_known_name);
     at_places(&mut decision.findings, undecided, (&request, snapshot));
     decision.findings.extend(of_form(undecided));
@@ -154,6 +159,50 @@ fn is_taken(finding: &Finding, request: &Request<'_>, snapshot: &Snapshot) -> bo
     };
     let kind = memgate_platforms::state_kind(&snapshot.settings.families, &request.group, &request.kind);
     kind.and_then(|kind| snapshot.kind(kind)?.object(&request.namespace, name)).is_some()
+}
+
+/// The findings about URLs of which a later step fills in parts, whatever it fills in: about a literal password, host or scheme.
+/// They read as those about the text itself, if there are such.
+fn literal_findings(
+    undecided: &UndecidedObject,
+    occasion: Occasion<'static>,
+    snapshot: &Snapshot,
+    written: &[Finding],
+) -> Vec<Finding> {
+    const WORDS: [[&str; 3]; 4] = [
+        ["", "unknown", "http"],
+        ["unknown", "unknown", "https"],
+        ["1", "1.1.1.1", "postgres"],
+        ["1.1.1", "unknown.example.com", "redis"],
+    ];
+    let is_same = |one: &Finding, other: &Finding| one.code == other.code && one.pointer == other.pointer;
+    let mut judged: Vec<Vec<Finding>> = Vec::new();
+    for words in WORDS.into_iter().filter(|_| undecided.object.later.is_some()) {
+        let Some((filled, places)) = undecided.with_parts_filled(words) else { return Vec::new() };
+        let mut request = filled.request_at(occasion);
+        let others = request.occasion.later.map(|later| later.difference(&places).cloned().collect());
+        request.occasion.later = others.as_ref();
+        // A Service may be that of the words.
+        let is_of_text = |it: &Finding| {
+            let is_of_core = it.elsewhere.iter().any(|other| other.object.kind.group.is_empty());
+            places.contains(&it.pointer) && it.missing.is_empty() && !is_of_core && it.policy.is_none()
+        };
+        let found = admit(&request, snapshot).map(|admitted| admitted.decision.findings).unwrap_or_default();
+        judged.push(found.into_iter().filter(is_of_text).collect());
+    }
+    // What is denied with some words says nothing of the rest of it.
+    let is_in = |it: &Finding, found: &Vec<Finding>| {
+        let hides = |other: &Finding| other.is_denial() && !it.is_denial() && other.pointer == it.pointer;
+        found.iter().any(|other| is_same(it, other) || hides(other))
+    };
+    let mut common: Vec<Finding> = Vec::new();
+    for it in judged.iter().flatten() {
+        if judged.iter().all(|found| is_in(it, found)) && !common.iter().any(|known| is_same(known, it)) {
+            common.push(it.clone());
+        }
+    }
+    let as_written = |it: Finding| written.iter().find(|own| is_same(own, &it)).cloned().unwrap_or(it);
+    common.into_iter().map(as_written).collect()
 }
 
 /// The values of an object, or of one of several templates in it, read when a finding needs one.
