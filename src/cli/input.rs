@@ -21,7 +21,6 @@ use memgate_workbench::build::plan::Plan;
 use memgate_workbench::build::program::Stop;
 use memgate_workbench::build::rules::Rules;
 use memgate_workbench::build::texts::DEFAULT_MAX_BYTES;
-use memgate_workbench::built;
 use memgate_workbench::files::base::Base;
 use memgate_workbench::files::errors::{error_of, input_error};
 use memgate_workbench::files::inputs::Inputs;

@@ -11,7 +11,6 @@ use crate::cli::file::{refuse_link, write_whole};
 use crate::cli::terminal::{Terminal, masked_bytes};
 use memgate_manifest::error::Error;
 use memgate_primitives::suggest::{did_you_mean, nearest};
-use memgate_workbench::built;
 use memgate_workbench::files::errors::input_error;
 use memgate_workbench::report::{
     DEFAULT_WIDTH, Report, ReportFormat, Shown, in_format_without_commands, text, write,

@@ -124,12 +124,17 @@ pub async fn missed_pods(
     settings: &Settings,
 ) -> (BTreeMap<Owner, Missed>, Vec<String>) {
     let mut faults = Faults::default();
+    let reader = ClusterReader { client: reader.client.clone(), page_objects: PAGE };
     let missed = async {
-        let mut state = State::read(reader, settings, &mut faults).await?;
+        let mut state = State::read(&reader, settings, &mut faults).await?;
         missed::count(&mut state, &mut faults).await
     };
     let missed: Result<_, TooManyFaults> = missed.await;
-    (missed.unwrap_or_default(), faults.reasons)
+    let missed = missed.unwrap_or_else(|TooManyFaults| {
+        faults.reasons.push("too much could not be read; no agent pod was looked at".to_owned());
+        BTreeMap::new()
+    });
+    (missed, faults.reasons)
 }
 
 /// One run.

@@ -78,7 +78,7 @@ fn visit(pod: &Pod<'_>, mut each: impl FnMut(&'static str, usize, &Container<'_>
 /// The limits as they are written, numbers included, since YAML also allows `cpu: 1`.
 fn limits(resources: Option<&RawValue>) -> BTreeMap<String, String> {
     let resources: Value = resources.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-    let limits = resources["limits"].as_object().into_iter().flatten();
+    let limits = resources.get("limits").and_then(Value::as_object).into_iter().flatten();
     limits.filter_map(|(name, value)| Some((name.clone(), quantity(value)?))).collect()
 }
 

@@ -1,6 +1,6 @@
 //! A reader of JSON for the request path: strict, in safe code, and without a word about what is wrong.
 //!
-//! It takes eight bytes of a string at a time, and skips a value without a call for each token. It refuses all that
+//! It takes many bytes of a string at a time, and skips a value without a call for each token. It refuses all that
 //! JSON refuses and serde_json does: what nests deeper than 127 where it is kept, control characters and wrong escapes in
 //! strings, other forms of numbers, and whatever stands behind the value. Why a text is not JSON only serde_json says,
 //! which [`parse`] then asks; it also skips what nests deeper than 63.
@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 use std::iter;
 
+use memchr::memchr2;
 use serde::Deserializer;
 use serde::de::value::{BorrowedStrDeserializer, Error, MapDeserializer, StringDeserializer};
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -21,7 +22,7 @@ const MAX_DEPTH: u8 = 127;
 const RAW_VALUE: &str = "$serde_json::private::RawValue";
 
 /// Blanks in JSON.
-pub const BLANKS: [u8; 4] = *b" \t\n\r";
+const BLANKS: [u8; 4] = *b" \t\n\r";
 
 /// What reading gives. The errors say little.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -270,49 +271,12 @@ fn deep_length(rest: &str) -> Result<usize> {
 
 /// The length of the part of a string that begins here. It ends at a quote, a backslash or a control character.
 #[inline]
-pub fn part_length(rest: &[u8]) -> Option<usize> {
-    // Most parts are short.
-    let near = rest.get(..WIDE).unwrap_or(rest);
-    first_mark(near).or_else(|| long_part_length(rest.get(WIDE..)?))
-}
-
-/// The same, behind that many bytes.
-fn long_part_length(rest: &[u8]) -> Option<usize> {
-    let wide = rest.as_chunks::<WIDE>().0;
-    let clean = wide.iter().take_while(|chunk| !has_mark(chunk)).count() * WIDE;
-    first_mark(rest.get(clean..)?).map(|length| WIDE + clean + length)
-}
-
-/// So many bytes are looked at in a few instructions for vectors.
-const WIDE: usize = 32;
-
-#[inline]
-fn has_mark(chunk: &[u8; WIDE]) -> bool {
-    let marked = |is: bool| if is { u8::MAX } else { 0 };
-    chunk.iter().fold(0, |found, byte| found | marked((byte ^ 2) < 0x21) | marked(*byte == b'\\')) != 0
-}
-
-#[inline]
-fn first_mark(bytes: &[u8]) -> Option<usize> {
-    let (chunks, rest) = bytes.as_chunks();
-    for (number, chunk) in chunks.iter().enumerate() {
-        match marks(u64::from_le_bytes(*chunk)) {
-            0 => {}
-            found => return Some(number * chunk.len() + found.trailing_zeros() as usize / 8),
-        }
-    }
-    let last = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..b' '))?;
-    Some(bytes.len() - rest.len() + last)
-}
-
-/// The highest bit of each byte of the chunk that is a quote, a backslash or a control character. Bits above the lowest
-/// that is set may be wrong.
-const fn marks(chunk: u64) -> u64 {
-    const ONES: u64 = u64::MAX / 255;
-    // A quote with this bit changed comes right behind the control characters, which stay among themselves.
-    let low = (chunk ^ (ONES * 2)).wrapping_sub(ONES * 0x21);
-    let backslashes = (chunk ^ (ONES * b'\\' as u64)).wrapping_sub(ONES);
-    (low | backslashes) & !chunk & (ONES << 7)
+fn part_length(rest: &[u8]) -> Option<usize> {
+    let length = memchr2(b'"', b'\\', rest)?;
+    let part = rest.get(..length)?;
+    // Without a way out of the loop, many bytes are compared at a time.
+    let controls = part.iter().fold(0, |found, byte| found | u8::from(*byte < b' '));
+    if controls != 0 { part.iter().position(|byte| *byte < b' ') } else { Some(length) }
 }
 
 /// The length of an escape with its backslash, from what is behind that.

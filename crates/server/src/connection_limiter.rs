@@ -201,7 +201,7 @@ impl Activity {
 
     /// Its rank among the connections of its address, and since when; `None` in the middle of a review.
     fn eviction(&self, now: Instant) -> Option<(EvictionRank, Instant)> {
-        let ActivityState { phase, since, has_sent_head, .. } = *self.state();
+        let ActivityState { phase, since, has_sent_head } = *self.state();
         let is_recent = now.duration_since(since) <= STALLED;
         let rank = match phase {
             ConnectionPhase::Idle | ConnectionPhase::Head if !has_sent_head => EvictionRank::WithoutHead,

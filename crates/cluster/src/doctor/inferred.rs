@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::cluster_state::Installation;
+use crate::cluster_state::{Fetched, Installation};
 use memgate_install::component::Component;
 use memgate_install::install_plan::{InstallPlan, WebhookEndpoint};
 use memgate_install::metadata::{DEFAULT_NAMESPACE, NAME, default_name};
@@ -30,15 +30,19 @@ pub(super) fn settings(found: &Installation, parse: fn(&[&str]) -> Option<Settin
 
 /// How memgate was installed, as far as the live objects show it: what changes entries.
 pub(super) fn plan(found: &Installation, namespace: &str, families: Vec<&'static Family>) -> InstallPlan {
-    let mut entries = found.all_own_entries();
+    let has_entry = |start: &str| found.all_own_entries().any(|entry| entry.name.starts_with(start));
     let has_flag = |flag: &str| found.arguments().any(|argument| argument == flag);
-    let is_not_builtin =
-        |argument: &str| argument.strip_prefix("--certs=").is_some_and(|mode| mode != "builtin");
     let chosen = [
-        (Component::PolicyStrict, entries.any(|entry| entry.name.starts_with("strict."))),
-        (Component::CertFiles, found.arguments().any(is_not_builtin)),
+        (Component::PolicyStrict, has_entry("strict.")),
+        (Component::CertManager, has_flag("--certs=cert-manager")),
+        (Component::CertFiles, has_flag("--certs=files")),
         (Component::ArkBrokers, has_flag("--ark-brokers")),
     ];
+    // Without the Deployment the entries show it.
+    let is_without_policies = match found.deployment {
+        Fetched::Found(_) => has_flag("--no-policies"),
+        _ => has_entry("") && !has_entry("policies."),
+    };
     InstallPlan {
         name: found.name.clone(),
         namespace: namespace.to_owned(),
@@ -48,7 +52,7 @@ pub(super) fn plan(found: &Installation, namespace: &str, families: Vec<&'static
         runbooks: None,
         settings: Map::new(),
         families,
-        policies: !has_flag("--no-policies"),
+        policies: !is_without_policies,
         events: !has_flag("--no-events"),
         components: chosen.into_iter().filter_map(|(component, is_on)| is_on.then_some(component)).collect(),
         webhook_port: None,
@@ -86,7 +90,6 @@ pub(super) mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::cluster_state::Fetched;
     use memgate_install::objects::Objects;
 
     /// An installation of these families in the namespace `home`.
@@ -116,6 +119,7 @@ pub(super) mod tests {
         for (policies, events, components) in [
             (false, true, &[][..]),
             (false, false, &[Component::CertFiles]),
+            (true, true, &[Component::CertManager]),
             (true, true, &[]),
             (true, true, &[Component::ArkBrokers]),
             (true, true, &[Component::PolicyStrict]),
@@ -135,6 +139,8 @@ pub(super) mod tests {
             };
             let learnt = plan(&found, "home", Vec::new());
             assert_eq!((learnt.policies, learnt.events, learnt.components), (policies, events, components));
+            let unread = Installation { deployment: Fetched::Unknown("no right".to_owned()), ..found };
+            assert_eq!(plan(&unread, "home", Vec::new()).policies, policies);
         }
     }
 

@@ -110,6 +110,7 @@ fn place(item: Item) -> (&'static str, Option<String>, Json) {
 }
 
 /// The object of the annotation with the additions of a family. One memory is a text, several are a list.
+#[expect(clippy::indexing_slicing, reason = "fields of an object are written")]
 fn written(family: &Family, mut items: Vec<Item>) -> Json {
     const FIELDS: [&str; 6] = ["memory", "env", "initContainers", "volumes", "mounts", "imagePullSecrets"];
     let rank = |field: &str| FIELDS.iter().position(|known| *known == field).unwrap_or(FIELDS.len());

@@ -95,6 +95,11 @@ pub(crate) fn json(raw: Option<&RawValue>) -> Json {
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
 }
 
+/// The value at a pointer of such a part; `null` where there is none.
+pub(crate) fn at<'j>(part: &'j Json, pointer: &str) -> &'j Json {
+    part.pointer(pointer).unwrap_or(&Json::Null)
+}
+
 /// The elements of a list in such a part.
 pub(crate) fn elements(list: &Json) -> &[Json] {
     list.as_array().map(Vec::as_slice).unwrap_or_default()

@@ -4,7 +4,6 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::time::sleep;
 
 use super::*;
 use crate::test_support::{Reply, RequestedPaths, client, not_found};

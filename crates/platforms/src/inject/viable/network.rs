@@ -6,7 +6,7 @@
 
 use crate::prelude::*;
 
-use super::{Surroundings, elements, json};
+use super::{Surroundings, at, elements, json};
 use crate::inject::neighbours::{MESHES, Mesh, mesh_of_proxy, mesh_of_redirector};
 
 /// The label of a namespace with `enabled`, or with the revision that adds a proxy to its pods.
@@ -193,12 +193,11 @@ fn redirects(container: &Container<'_>) -> bool {
 
 /// Whether a container gets a capability with which it can redirect connections.
 fn may_change_network(container: &Container<'_>) -> bool {
-    elements(&json(container.security_context)["capabilities"]["add"]).iter().filter_map(Json::as_str).any(
-        |it| {
-            let upper = it.to_ascii_uppercase();
-            ["NET_ADMIN", "ALL"].contains(&upper.strip_prefix("CAP_").unwrap_or(&upper))
-        },
-    )
+    let context = json(container.security_context);
+    elements(at(&context, "/capabilities/add")).iter().filter_map(Json::as_str).any(|it| {
+        let upper = it.to_ascii_uppercase();
+        ["NET_ADMIN", "ALL"].contains(&upper.strip_prefix("CAP_").unwrap_or(&upper))
+    })
 }
 
 /// Whether a list of ports, separated by commas, has this one; with or without ranges such as `8000-9000`.

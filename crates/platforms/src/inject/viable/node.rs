@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use memgate_model::schema::{Schema, schema};
 
-use super::{Surroundings, elements, json};
+use super::{Surroundings, at, elements, json};
 use crate::inject::env;
 use crate::inject::parts::init_containers_pointer;
 
@@ -35,7 +35,7 @@ impl Surroundings<'_> {
     /// The field that makes the pod one of Windows: the first that names a system decides.
     pub(crate) fn windows(&self) -> Option<Pointer> {
         let spec = self.pod.spec.as_ref()?;
-        match json(spec.os)["name"].as_str() {
+        match at(&json(spec.os), "/name").as_str() {
             Some("windows") => return Some(Pointer::new("/spec/os/name")),
             Some("linux") => return None,
             _ => {}
@@ -62,7 +62,7 @@ impl Surroundings<'_> {
     /// The pod or the container with options for Windows.
     fn windows_options(&self) -> Option<Pointer> {
         fn has(context: Option<&RawValue>) -> bool {
-            !json(context)["windowsOptions"].is_null()
+            !at(&json(context), "/windowsOptions").is_null()
         }
         let of = |containers: &[Container<'_>]| containers.iter().position(|it| has(it.security_context));
         let inits = || of(self.parts.init_containers());
@@ -77,7 +77,8 @@ impl Surroundings<'_> {
     /// architecture.
     pub(crate) fn other_architecture(&self) -> Option<(Pointer, String)> {
         let [key] = ARCHITECTURE;
-        if let Some(value) = json(self.pod.spec.as_ref()?.node_selector)[key].as_str() {
+        let selector = json(self.pod.spec.as_ref()?.node_selector);
+        if let Some(value) = selector.get(key).and_then(Json::as_str) {
             return (is_label_value(value) && !BUILT.contains(&value))
                 .then(|| (node_selector(key), value.to_owned()));
         }
@@ -130,10 +131,11 @@ fn node_selector(key: &str) -> Pointer {
 fn terms(pod: &Pod<'_>) -> Vec<Json> {
     let affinity = json(pod.spec.as_ref().and_then(|spec| spec.affinity));
     let terms =
-        &affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
-    let asks = |list: &Json| !elements(list).is_empty();
-    let terms = elements(terms).iter();
-    terms.filter(|term| asks(&term["matchExpressions"]) || asks(&term["matchFields"])).cloned().collect()
+        at(&affinity, "/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms");
+    let asks = |term: &&Json| {
+        ["/matchExpressions", "/matchFields"].into_iter().any(|list| !elements(at(term, list)).is_empty())
+    };
+    elements(terms).iter().filter(asks).cloned().collect()
 }
 
 /// What an alternative asks of the labels of these keys.

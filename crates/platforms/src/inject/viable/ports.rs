@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 
-use super::{Surroundings, elements, json};
+use super::{Surroundings, at, elements, json};
 use crate::common::POD_PORT_CLASH;
 use crate::inject::env;
 use crate::inject::parts::init_containers_pointer;
@@ -54,21 +54,24 @@ fn listens(place: &Pointer, container: &Container<'_>, port: u16) -> Option<Poin
     let is_port = |number: &Json| number.as_u64() == Some(port.into());
     let ports = json(container.ports);
     let declares = |it: &Json| {
-        is_port(&it["containerPort"]) && it["protocol"].as_str().is_none_or(|it| matches!(it, "" | "TCP"))
+        is_port(at(it, "/containerPort"))
+            && at(it, "/protocol").as_str().is_none_or(|it| matches!(it, "" | "TCP"))
     };
     if let Some(index) = elements(&ports).iter().position(declares) {
         return Some(place.key("ports").index(index).key("containerPort"));
     }
     let called = |handler: &Json| {
-        ["httpGet", "tcpSocket", "grpc"].into_iter().find(|kind| is_port(&handler[kind]["port"]))
+        ["httpGet", "tcpSocket", "grpc"]
+            .into_iter()
+            .find(|kind| is_port(at(handler, &format!("/{kind}/port"))))
     };
-    let mut lifecycle = json(container.lifecycle);
+    let lifecycle = json(container.lifecycle);
     let handlers = [
         (place.key("startupProbe"), json(container.startup_probe)),
         (place.key("readinessProbe"), json(container.readiness_probe)),
         (place.key("livenessProbe"), json(container.liveness_probe)),
-        (place.key("lifecycle").key("postStart"), lifecycle["postStart"].take()),
-        (place.key("lifecycle").key("preStop"), lifecycle["preStop"].take()),
+        (place.key("lifecycle").key("postStart"), at(&lifecycle, "/postStart").clone()),
+        (place.key("lifecycle").key("preStop"), at(&lifecycle, "/preStop").clone()),
     ];
     handlers.into_iter().find_map(|(at, handler)| Some(at.key(called(&handler)?).key("port")))
 }

@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use memgate_model::view::SCC;
 
-use super::Surroundings;
+use super::{Surroundings, at, json};
 
 /// The users that an SCC may choose in a Namespace. Source: OpenShift documentation, managing security context constraints.
 const UID_RANGE: &str = "openshift.io/sa.scc.uid-range";
@@ -15,6 +15,7 @@ const DEFAULT_ID: u32 = 1000;
 impl Surroundings<'_> {
     /// The security context of an added container, beside the one of the agent. It passes Pod Security "restricted".
     /// Source: Kubernetes documentation, Pod Security Standards.
+    #[expect(clippy::indexing_slicing, reason = "fields of an object are written")]
     pub(crate) fn security_context(&self, agent: &Container<'_>) -> Json {
         let mut context = json!({
             "readOnlyRootFilesystem": true,
@@ -23,15 +24,16 @@ impl Surroundings<'_> {
             "runAsNonRoot": true,
             "seccompProfile": {"type": "RuntimeDefault"},
         });
-        let of_agent = super::json(agent.security_context);
-        if let Some(user) = self.user(&of_agent["runAsUser"]) {
+        let of_agent = json(agent.security_context);
+        if let Some(user) = self.user(at(&of_agent, "/runAsUser")) {
             context["runAsUser"] = user.into();
         }
         // The label of the agent's processes, by which they may use volumes: pods of one level share them.
-        let texts =
-            ["user", "role", "type", "level"].map(|field| (field, &of_agent["seLinuxOptions"][field]));
-        for (field, text) in texts.into_iter().filter(|(_, text)| text.is_string()) {
-            context["seLinuxOptions"][field] = text.clone();
+        for field in ["user", "role", "type", "level"] {
+            let text = at(&of_agent, &format!("/seLinuxOptions/{field}"));
+            if text.is_string() {
+                context["seLinuxOptions"][field] = text.clone();
+            }
         }
         context
     }

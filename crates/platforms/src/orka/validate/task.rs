@@ -169,7 +169,7 @@ fn check_setting(
         }
         other => {
             let name = excerpt(variable.name);
-            let message = move || format!("{name} has no effect on a Task of type {}", other);
+            let message = move || format!("{name} has no effect on a Task of type {other}");
             Some(warn_within(work, &ENV_NO_EFFECT, variable.pointer(Some("name")), message))
         }
     }

@@ -5,7 +5,7 @@
 //! Secret the pod starts, and can only read from a server that asks for the token.
 
 use crate::inject::env::Variable;
-use crate::inject::viable::{elements, json};
+use crate::inject::viable::{at, elements, json};
 use crate::sympozium::prelude::*;
 use crate::sympozium::variables::{
     ACCESS, ADMIN_TOKEN, PRIVATE_TOKEN, PRIVATE_URL, SHARED_TOKEN, SHARED_URL,
@@ -232,8 +232,8 @@ impl<'s> WantedBuilder<'_, 's> {
         let volumes = self.pod.around.parts.volumes().enumerate();
         let held = volumes.filter_map(|(index, volume)| {
             let source = json(volume.secret.or(volume.projected));
-            let of_secret = owner_of(source["secretName"].as_str(), secrets);
-            let owner = of_secret.or_else(|| Some(first_source(&source["sources"], secrets)?.1));
+            let of_secret = owner_of(at(&source, "/secretName").as_str(), secrets);
+            let owner = of_secret.or_else(|| Some(first_source(at(&source, "/sources"), secrets)?.1));
             Some((volume.name.as_deref()?, (index, owner?)))
         });
         let held: BTreeMap<&str, (usize, &str)> = held.collect();
@@ -289,7 +289,7 @@ fn owner_of<'o>(secret: Option<&str>, secrets: &'o Secrets) -> Option<&'o str> {
 /// The first of these Secrets in a list of sources: its index, and the owner of the token.
 fn first_source<'o>(list: &Json, secrets: &'o Secrets) -> Option<(usize, &'o str)> {
     let owner = |source: &Json| {
-        let names = ["secretRef", "secret"].into_iter().map(|kind| source[kind]["name"].as_str());
+        let names = ["/secretRef/name", "/secret/name"].into_iter().map(|kind| at(source, kind).as_str());
         names.flatten().find_map(|name| owner_of(Some(name), secrets))
     };
     elements(list).iter().enumerate().find_map(|(index, source)| Some((index, owner(source)?)))
