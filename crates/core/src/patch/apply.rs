@@ -6,8 +6,10 @@
 //! members are kept as text. So depth, unusual numbers and repeated keys elsewhere do not matter.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde::de::{Error, MapAccess, SeqAccess};
+use serde::Deserialize as _;
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess};
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
@@ -37,7 +39,9 @@ pub fn check(object: &str, edits: &[Edit]) -> Result<(), PatchError> {
 }
 
 fn edited<'a>(object: &'a str, edits: &'a [Edit]) -> Result<Node<'a>, PatchError> {
-    let mut root = Node::read(object).map_err(|_| PatchError::Unreadable)?;
+    let parents = edits.iter().filter_map(|edit| Some(edit.pointer.as_str().rsplit_once('/')?.0));
+    let parents: BTreeSet<&str> = parents.collect();
+    let mut root = Node::read(object, parents.into_iter().collect()).map_err(|_| PatchError::Unreadable)?;
     for edit in edits {
         root.change(edit).ok_or_else(|| PatchError::At(edit.pointer.clone()))?;
     }
@@ -55,10 +59,24 @@ enum Node<'a> {
     Object(ByKey<Cow<'a, str>, Option<Self>>),
 }
 
-/// Takes an object or a list apart, whose members stay text.
-struct Parts;
+/// Reads a value along the pointers that lead on from it. Members to which none leads stay text.
+struct Parts<'w>(Vec<&'w str>);
 
-impl<'a> Reader<'a> for Parts {
+impl<'w> Parts<'w> {
+    /// What the pointers lead to, and the rest of each behind that.
+    fn members<K: Ord>(&self, member: impl Fn(&'w str) -> Option<K>) -> BTreeMap<K, Vec<&'w str>> {
+        let mut members = BTreeMap::<K, Vec<_>>::new();
+        for pointer in self.0.iter().filter_map(|pointer| pointer.strip_prefix('/')) {
+            let (token, rest) = pointer.split_at(pointer.find('/').unwrap_or(pointer.len()));
+            if let Some(member) = member(token) {
+                members.entry(member).or_default().push(rest);
+            }
+        }
+        members
+    }
+}
+
+impl<'a> Reader<'a> for Parts<'_> {
     type Value = Node<'a>;
 
     fn scalar<E: Error>(self, scalar: Scalar<'a>) -> Result<Node<'a>, E> {
@@ -66,25 +84,40 @@ impl<'a> Reader<'a> for Parts {
     }
 
     fn list<A: SeqAccess<'a>>(self, mut list: A) -> Result<Node<'a>, A::Error> {
-        let mut elements = Vec::new();
-        while let Some(element) = list.next_element::<&RawValue>()? {
-            elements.push(Node::Text(element.get().into()));
+        let (mut elements, members) = (Vec::new(), self.members(list_index));
+        while let Some(element) = list.next_element_seed(Member(members.get(&elements.len())))? {
+            elements.push(element);
         }
         Ok(Node::List(elements))
     }
 
     fn object<A: MapAccess<'a>>(self, mut object: A) -> Result<Node<'a>, A::Error> {
-        let mut fields = ByKey::default();
-        while let Some((Text(key), value)) = object.next_entry::<_, &RawValue>()? {
-            fields.insert(key, Some(Node::Text(value.get().into())));
+        let (mut fields, members) = (ByKey::default(), self.members(|token| Some(unescape(token))));
+        while let Some(Text(key)) = object.next_key()? {
+            let value = object.next_value_seed(Member(members.get(&key)))?;
+            fields.insert(key, Some(value));
         }
         Ok(Node::Object(fields))
     }
 }
 
+/// A member to which these pointers lead.
+struct Member<'m, 'w>(Option<&'m Vec<&'w str>>);
+
+impl<'a> DeserializeSeed<'a> for Member<'_, '_> {
+    type Value = Node<'a>;
+
+    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Node<'a>, D::Error> {
+        match self.0 {
+            Some(pointers) => Parts(pointers.clone()).read(deserializer),
+            None => <&RawValue>::deserialize(deserializer).map(|raw| Node::Text(raw.get().into())),
+        }
+    }
+}
+
 impl<'a> Node<'a> {
-    fn read(text: &'a str) -> serde_json::Result<Self> {
-        json::parse(text, Seed(Parts))
+    fn read(text: &'a str, pointers: Vec<&str>) -> serde_json::Result<Self> {
+        json::parse(text, Seed(Parts(pointers)))
     }
 
     fn of(value: Json) -> Self {
@@ -123,7 +156,7 @@ impl<'a> Node<'a> {
     /// The node, taken apart if it is an object or a list.
     fn opened(&mut self) -> &mut Self {
         let opened = match self {
-            Self::Text(Cow::Borrowed(text)) => Self::read(text).ok(),
+            Self::Text(Cow::Borrowed(text)) => Self::read(text, Vec::new()).ok(),
             Self::Written(value) => serde_json::to_value(value).ok().map(Self::of),
             _ => None,
         };
