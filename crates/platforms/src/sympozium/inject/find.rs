@@ -17,8 +17,10 @@ pub(crate) struct PodMemories<'s> {
     pub(crate) made_from: Option<AgentConfig<'s>>,
     /// The object and the field that turn private memory on.
     pub(crate) private: Option<(&'s Object, String)>,
-    /// Whether the memory in a ConfigMap is on.
-    pub(super) legacy: bool,
+    /// The object and the field that turn the memory in a ConfigMap on.
+    pub(super) legacy: Option<(&'s Object, &'static str)>,
+    /// Those that turn the automatic storing of runs off.
+    pub(super) auto_store_off: Option<(&'s Object, &'static str)>,
     /// The Ensemble.
     pub(crate) ensemble: Option<&'s Object>,
     /// Whether its shared memory is on.
@@ -46,11 +48,13 @@ pub(crate) fn find<'s>(
         return Err(lookup_failed(&LOOKUP_FAILED, instance_label(), object, state));
     }
     let agent = agent.found();
+    let turns = |is_so: fn(&Tree) -> bool, field| Some((agent.filter(|it| is_so(it.tree()))?, field));
     let mut found = PodMemories {
         instance: instance.to_owned(),
         agent,
         private: private(run, agent),
-        legacy: agent.is_some_and(|agent| has_legacy_memory(agent.tree())),
+        legacy: turns(has_legacy_memory, "spec.memory.enabled"),
+        auto_store_off: turns(auto_store_off, "spec.memory.autoStore"),
         config: agent.and_then(|agent| config_name(agent.tree())),
         harness: names_harness(run.map(Object::tree), agent.map(Object::tree)),
         ..PodMemories::default()
@@ -122,12 +126,12 @@ fn find_ensemble<'s>(
 impl<'s> PodMemories<'s> {
     /// Whether any memory is on.
     pub(super) const fn has_memory(&self) -> bool {
-        self.private.is_some() || self.legacy || self.shared
+        self.private.is_some() || self.legacy.is_some() || self.shared
     }
 
     /// The objects whose memory the pod gets.
     pub(super) fn used(&self) -> impl Iterator<Item = &'s Object> {
-        let of_agent = self.private.is_some() || self.legacy;
+        let of_agent = self.private.is_some() || self.legacy.is_some();
         let agent = self.agent.filter(|_| of_agent);
         let ensemble = self.ensemble.filter(|_| self.shared || of_agent && self.made_from.is_some());
         agent.into_iter().chain(ensemble)
@@ -141,7 +145,9 @@ impl<'s> PodMemories<'s> {
             self.private = Some((ensemble, format!("spec.{field}[{}]", config.index)));
         }
         // Each made Agent has the older memory, unless its config turns memory off.
-        self.legacy = !config.memory_disabled();
+        self.legacy = (!config.memory_disabled()).then_some((ensemble, "spec.agentConfigs"));
+        let is_off = config.auto_store_off(ensemble.tree());
+        self.auto_store_off = is_off.then_some((ensemble, "spec.autoStoreMemory"));
         self.shared = shares_memory(ensemble.tree());
         self.config = config.name;
         self.ensemble = Some(ensemble);

@@ -168,7 +168,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
     }
 
     fn memory_names(&self) -> Vec<String> {
-        let has_own = self.found.private.is_some() || self.found.legacy;
+        let has_own = self.found.private.is_some() || self.found.legacy.is_some();
         let agent = has_own.then(|| format!("Agent/{}", self.found.instance));
         let ensemble = self.found.ensemble.filter(|_| self.found.shared);
         agent.into_iter().chain(ensemble.map(|ensemble| format!("Ensemble/{}", ensemble.name))).collect()
@@ -198,24 +198,15 @@ impl<'p, 's> WantedBuilder<'p, 's> {
         Ok(())
     }
 
-    /// The last variable of private memory. It comes after those of shared memory.
-    fn auto_store(&self) -> Option<Variable<'static>> {
-        let origin = match (self.found.agent, self.found.made_from.zip(self.found.ensemble)) {
-            (Some(agent), _) if auto_store_off(agent.tree()) => origin(agent, "spec.memory.autoStore"),
-            (None, Some((config, ensemble))) if config.auto_store_off(ensemble.tree()) => {
-                origin(ensemble, "spec.autoStoreMemory")
-            }
-            _ => return None,
-        };
-        self.private_on.then(|| Variable::literal(AUTO_STORE, "false", origin))
-    }
-
     /// Adds the shared memory of the Ensemble.
     fn shared(&mut self, state: &mut StateReader<'s>) {
         let ensemble = self.found.ensemble.filter(|_| self.found.shared);
         let variables = ensemble.map(|it| shared_variables(it, self.pod.namespace, self.found.config));
         self.variables.extend(variables.into_iter().flatten());
-        self.variables.extend(self.auto_store());
+        // The last variable of private memory comes after those of shared memory.
+        if let Some((object, field)) = self.found.auto_store_off.filter(|_| self.private_on) {
+            self.add_variable(AUTO_STORE, "false", &origin(object, field));
+        }
         let Some(ensemble) = ensemble else { return };
         if self.found.config.is_none() && has_access_rules(ensemble.tree()) {
             let text = "Agent {} has no label sympozium.ai/agent-config: its shared memory is read-only";

@@ -12,7 +12,8 @@ const PATH: &str = "/memory";
 
 impl WantedBuilder<'_, '_> {
     pub(super) fn legacy(&mut self) {
-        let Some(origin) = self.legacy_origin() else { return };
+        let Some((object, field)) = self.found.legacy else { return };
+        let origin = origin(object, field);
         // It has the name of the server.
         let config_map = private_server(&self.found.instance);
         if let Some(conflict) = self.volume_conflict(&config_map) {
@@ -28,14 +29,6 @@ impl WantedBuilder<'_, '_> {
             let tree = json!({"name": VOLUME, "mountPath": PATH, "readOnly": true});
             self.mounts.push(part(PATH, tree, &origin));
         }
-    }
-
-    /// The object that turns the ConfigMap on: the Agent, or the Ensemble that will make it.
-    fn legacy_origin(&self) -> Option<Origin> {
-        let made_by = || self.found.ensemble.filter(|_| self.found.made_from.is_some());
-        let of_agent = self.found.agent.map(|agent| origin(agent, "spec.memory.enabled"));
-        let found = of_agent.or_else(|| Some(origin(made_by()?, "spec.agentConfigs")));
-        found.filter(|_| self.found.legacy)
     }
 
     /// The finding about another volume or mount in place of the ConfigMap.
