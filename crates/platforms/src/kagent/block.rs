@@ -30,7 +30,7 @@ pub(crate) struct Block<'t> {
 impl<'t> Block<'t> {
     /// The memory section of an object; `None` without one, or if it is not an object.
     pub(crate) fn of(kind: &Kind, object: &'t Tree) -> Option<Self> {
-        let path = Places::of(kind)?.memory;
+        let [path, _] = places(kind)?;
         let tree = object.at(path).filter(|tree| tree.is_object())?;
         Some(Self { line: Line::of(kind), path, tree, is_ignored: is_brought(kind, object) })
     }
@@ -67,41 +67,21 @@ impl<'t> Block<'t> {
     }
 }
 
-/// Where an object has its sections.
-pub(crate) struct Places {
-    /// The memory section.
-    memory: Path,
-    /// The compaction of sessions.
-    pub(crate) compaction: Path,
-}
-
 /// Field names from the root.
 type Path = &'static [&'static str];
 
-static OF_AGENT: Places = Places {
-    memory: &["spec", "declarative", "memory"],
-    compaction: &["spec", "declarative", "context", "compaction"],
-};
-static OF_HARNESS: Places =
-    Places { memory: &["spec", "kagent", "memory"], compaction: &["spec", "kagent", "compaction"] };
-static OF_INLINE: Places = Places {
-    memory: &["spec", "harness", "kagent", "memory"],
-    compaction: &["spec", "harness", "kagent", "compaction"],
-};
-
-impl Places {
-    /// The places in an object; `None` for a kind without such sections. An Agent of 1.x has them if its harness is
-    /// inline.
-    pub(crate) fn of(kind: &Kind) -> Option<&'static Self> {
-        if *kind == AGENT || *kind == SANDBOX_AGENT {
-            Some(&OF_AGENT)
-        } else if *kind == HARNESS || *kind == MOVED_HARNESS {
-            Some(&OF_HARNESS)
-        } else if *kind == NEWER_AGENT {
-            Some(&OF_INLINE)
-        } else {
-            None
-        }
+/// Where an object has its memory section and the compaction of sessions; `None` for a kind without such sections. An
+/// Agent of 1.x has them if its harness is inline.
+pub(crate) fn places(kind: &Kind) -> Option<[Path; 2]> {
+    const OLDER: [Path; 2] =
+        [&["spec", "declarative", "memory"], &["spec", "declarative", "context", "compaction"]];
+    const NEWER: [Path; 2] = [&["spec", "kagent", "memory"], &["spec", "kagent", "compaction"]];
+    const INLINE: [Path; 2] =
+        [&["spec", "harness", "kagent", "memory"], &["spec", "harness", "kagent", "compaction"]];
+    match kind {
+        _ if AGENTS.contains(&kind) => Some(OLDER),
+        _ if *kind == HARNESS || *kind == MOVED_HARNESS => Some(NEWER),
+        _ => (*kind == NEWER_AGENT).then_some(INLINE),
     }
 }
 

@@ -9,7 +9,7 @@ use memgate_model::memory_view::qualified;
 use memgate_primitives::credential::is_credential_name;
 
 use super::FAMILY;
-use super::block::{self, Block, Part, Places, TTL_DAYS_DEFAULT, pointer};
+use super::block::{self, Block, Part, TTL_DAYS_DEFAULT, pointer};
 use super::embedder::{Destination, Embedder};
 
 /// The kinds that have a view. An Agent of 1.x declares memory if its harness is inline.
@@ -142,8 +142,8 @@ fn add_summarizer(view: &mut MemoryView, kind: &Kind, object: &Tree, state: &mut
         Line::Older => &["summarizer", "modelConfig"],
         Line::Newer => &["summarizer", "modelConfigRef", "name"],
     };
-    let Some(places) = Places::of(kind) else { return };
-    let path = [places.compaction, reference].concat();
+    let Some([_, compaction]) = block::places(kind) else { return };
+    let path = [compaction, reference].concat();
     if let Some(name) = object.text_at(&path).filter(|name| is_dns_subdomain(name)) {
         add_reference(view, line.model_config(), (name, pointer(&path)), state);
     }

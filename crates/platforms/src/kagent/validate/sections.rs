@@ -2,7 +2,7 @@
 //! chats with, and the compaction of its sessions.
 
 use crate::kagent::block::{
-    Block, MAX_TTL_DAYS, Part, Places, TTL_DAYS_DEFAULT, harness, is_brought, pointer, template,
+    Block, MAX_TTL_DAYS, Part, TTL_DAYS_DEFAULT, harness, is_brought, places, pointer, template,
 };
 use crate::kagent::embedder::Embedder;
 use crate::kagent::prelude::*;
@@ -116,21 +116,12 @@ fn changed(
 /// Two settings that kagent 0.x accepts only together; the definition of 1.x checks them.
 const PAIR: [&str; 2] = ["tokenThreshold", "eventRetentionSize"];
 
-/// The findings about a compaction.
-pub(super) fn compaction_findings(subject: &Subject<'_>) -> Vec<Finding> {
+/// The finding about a compaction of 0.x.
+pub(super) fn compaction_findings(subject: &Subject<'_>) -> Option<Finding> {
     let (kind, object) = (subject.kind, subject.object);
-    let Some(places) = Places::of(kind).filter(|_| !is_brought(kind, object)) else {
-        return Vec::new();
-    };
-    let Some(compaction) = object.at(places.compaction).filter(|compaction| compaction.is_object()) else {
-        return Vec::new();
-    };
-    let at = pointer(places.compaction);
-    let mut findings = Vec::new();
-    if Line::of(kind) == Line::Older {
-        findings.extend(of_runtime(object, compaction, &at));
-    }
-    findings
+    let [_, path] = places(kind).filter(|_| Line::of(kind) == Line::Older && !is_brought(kind, object))?;
+    let compaction = object.at(path).filter(|compaction| compaction.is_object())?;
+    of_runtime(object, compaction, &pointer(path))
 }
 
 /// Warns about a compaction that the runtime ignores, or with which it does not start. The default of the runtime depends
