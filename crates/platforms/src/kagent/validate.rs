@@ -19,8 +19,10 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     if subject.operation == Operation::Delete {
         return users::deleted(subject, state);
     }
-    let mut findings = unread_findings(subject);
-    findings.extend(release_findings(subject, state));
+    let mut findings: Vec<Finding> = unread_kind(subject).into_iter().collect();
+    findings.extend(unread_list(subject));
+    findings.extend(group_moved(subject));
+    findings.extend(line_removed(subject, state));
     findings.extend(sections::memory_findings(subject, state));
     findings.extend(sections::chat_findings(subject, state));
     findings.extend(setting_findings(subject, state));
@@ -36,11 +38,7 @@ fn find_model_config<'s>(subject: &Subject<'_>, name: &str, state: &mut StateRea
     Line::of(subject.kind).find_model_config((subject.namespace, name), is_moved, state)
 }
 
-/// Warns about a version that has moved to another group, and about memory of 0.x where 1.x is.
-fn release_findings(subject: &Subject<'_>, state: &StateReader<'_>) -> Vec<Finding> {
-    group_moved(subject).into_iter().chain(line_removed(subject, state)).collect()
-}
-
+/// Warns about a version that has moved to another group.
 fn group_moved(subject: &Subject<'_>) -> Option<Finding> {
     let (group, version) = subject.object.text_at(&["apiVersion"])?.split_once('/')?;
     moved(subject.kind, version).filter(|_| group == OLDER_GROUP)?;
@@ -48,6 +46,7 @@ fn group_moved(subject: &Subject<'_>) -> Option<Finding> {
     Some(Finding::warn(&GROUP_MOVED, "/apiVersion", message))
 }
 
+/// Warns about memory of 0.x where 1.x is.
 fn line_removed(subject: &Subject<'_>, state: &StateReader<'_>) -> Option<Finding> {
     let block = Block::of(subject.kind, subject.object)?;
     let is_read = block.line == Line::Older && !block.is_ignored;
@@ -115,11 +114,6 @@ fn setting_findings(subject: &Subject<'_>, state: &StateReader<'_>) -> Option<Fi
 
 /// The list of Memories in an Agent of the oldest version. The place has no meaning in later versions.
 const MEMORIES: [&str; 2] = ["spec", "memory"];
-
-/// The findings about what no kagent reads any more.
-fn unread_findings(subject: &Subject<'_>) -> Vec<Finding> {
-    unread_kind(subject).into_iter().chain(unread_list(subject)).collect()
-}
 
 fn unread_kind(subject: &Subject<'_>) -> Option<Finding> {
     let message = "no kagent since 0.7 reads Memory; use spec.declarative.memory, in 1.0 the Harness";
