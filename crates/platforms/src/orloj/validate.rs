@@ -117,7 +117,8 @@ fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     }
     let message = fit_message(|limit| {
         let name = quoted(&truncate(subject.name, limit));
-        format!("{} {name} is used by {user_kinds}: {}", subject.kind.kind, join_names(&users, limit))
+        let users = first_of(&users, MAX_NAMES, |user| truncate(user, limit));
+        format!("{} {name} is used by {user_kinds}: {users}", subject.kind.kind)
     });
     vec![Finding::warn(code, Pointer::new("/metadata/name"), message)]
 }
@@ -142,9 +143,4 @@ pub(crate) fn memories(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BT
         is_shown && text.is_some_and(points_here) && !memory.deleting()
     });
     memories.map(|memory| format!("{}/{}", memory.namespace, memory.name)).collect()
-}
-
-/// `a, b, c and 2 more`, each name truncated at `limit`.
-fn join_names(users: &BTreeSet<String>, limit: usize) -> String {
-    first_of(users, MAX_NAMES, |name| truncate(name, limit))
 }
