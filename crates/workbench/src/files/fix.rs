@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::build::origins::spot::FindingSpot;
+use crate::build::origins::FindingSpot;
 use crate::files::judge::{Checked, Decided};
 use crate::files::load::Error;
 use crate::files::run::{Run, judged_without_ignored};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::build::origins::spot::{FindingSpot, Spots};
+use crate::build::origins::{FindingSpot, Spots};
 use crate::report::ObjectRef;
 use memgate_manifest::document::Document;
 use memgate_manifest::later::{Later, filled_with, has_below};

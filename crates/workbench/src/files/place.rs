@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::build::origins::spot::FindingSpot;
+use crate::build::origins::FindingSpot;
 use crate::build::unit::NotBuilt;
 use crate::files::errors::{input_error, location, location_in};
 use crate::files::judge::{Checked, Decided, InputOrder};

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 
-use crate::build::origins::spot::Spot;
+use crate::build::origins::Spot;
 use crate::files::errors::location;
 use crate::report::Related;
 use memgate_core::state;

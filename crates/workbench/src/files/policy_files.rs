@@ -7,8 +7,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::build::origins::Spot;
 use crate::build::origins::search::SpotsOf;
-use crate::build::origins::spot::Spot;
 use crate::files::errors::error_of;
 use crate::files::notices::{Notice, object_ref};
 use crate::files::places::{DocumentValue, ObjectPlaces};

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::build::origins::spot::FindingSpot;
+use crate::build::origins::FindingSpot;
 use crate::build::rules::change;
 use crate::files::judge::{Checked, Decided};
 use crate::files::notices::Notice;

@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::build::origins::Origins;
 use crate::build::origins::files::Files;
 use crate::build::origins::search::{of_field, spot};
-use crate::build::origins::spot::Spots;
+use crate::build::origins::{Origins, Spots};
 use crate::build::plan::Plan;
 use crate::files::copied::CopiedSecrets;
 use crate::files::inputs::Inputs;
