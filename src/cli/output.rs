@@ -37,13 +37,9 @@ impl OutputArg {
             None => (text, None),
         };
         let names: Vec<&str> = formats.iter().map(|format| format.name()).collect();
-        let format = formats.iter().copied().find(|format| format.name() == wanted).ok_or_else(|| {
-            format!(
-                "formats are {}{}",
-                names.join(", "),
-                did_you_mean(nearest(wanted, names.iter().copied()))
-            )
-        })?;
+        let hint = || did_you_mean(nearest(wanted, names.iter().copied()));
+        let format = ReportFormat::from_name(wanted).filter(|it| formats.contains(it));
+        let format = format.ok_or_else(|| format!("formats are {}{}", names.join(", "), hint()))?;
         Ok(Self { format, file })
     }
 }
@@ -162,7 +158,7 @@ pub fn write_each(
         // What is for people the terminal masks itself.
         let is_for_people = file.is_none() && *format == ReportFormat::Text;
         let bytes =
-            if is_for_people { bytes } else { masked_bytes(in_format_without_commands(bytes, *format)) };
+            if is_for_people { bytes } else { masked_bytes(in_format_without_commands(&bytes, *format)) };
         match file {
             Some(path) => write_whole(path, &strip_bytes(&bytes).into_vec())?,
             None if is_for_people => terminal.out(&bytes)?,

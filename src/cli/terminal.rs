@@ -64,7 +64,7 @@ impl Terminal {
     /// # Errors
     /// When the text cannot be written.
     pub fn out(self, text: &[u8]) -> anyhow::Result<()> {
-        let text = &masked_bytes(without_commands(text.to_vec(), " #"));
+        let text = &masked_bytes(without_commands(text, " #"));
         let mut stream = AutoStream::new(io::stdout().lock(), self.color);
         ignore_closed_pipe(stream.write_all(text).and_then(|()| stream.flush()))
     }
@@ -80,7 +80,7 @@ impl Terminal {
 
     /// Writes text to standard error, styled as [`Terminal::out`] does.
     pub fn err(self, text: &[u8]) {
-        let text = &masked_bytes(without_commands(text.to_vec(), " #"));
+        let text = &masked_bytes(without_commands(text, " #"));
         let mut stream = AutoStream::new(io::stderr().lock(), self.color);
         // An error here cannot be shown, since standard error does not work.
         let _ = stream.write_all(text).and_then(|()| stream.flush());

@@ -64,6 +64,7 @@ use memgate_model::decision::NotShown;
 use memgate_model::finding::{Code, Finding, Relation, Severity};
 use memgate_model::policy_rule::{AtAdmission, PolicyStatus};
 use memgate_policy::counts::RuleCounts;
+use memgate_primitives::named::named;
 use memgate_primitives::plain_text::{shown_key, shown_name};
 use memgate_primitives::pointer::Pointer;
 
@@ -303,56 +304,28 @@ impl InputError<'_> {
     }
 }
 
-/// How a report is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReportFormat {
-    /// For people: the source with a caret under what is wrong.
-    Text,
-    /// One line a finding.
-    Concise,
-    /// One JSON object.
-    Json,
-    /// Workflow commands of GitHub Actions.
-    Github,
-    /// The code quality report of GitLab.
-    Gitlab,
-    /// SARIF 2.1.0.
-    Sarif,
-    /// JUnit's XML.
-    Junit,
-    /// One comment for a pull request.
-    Markdown,
-    /// One page for a browser.
-    Html,
-}
-
-impl ReportFormat {
-    /// Every format, in the order in which help lists them.
-    pub const ALL: [Self; 9] = [
-        Self::Text,
-        Self::Concise,
-        Self::Json,
-        Self::Github,
-        Self::Gitlab,
-        Self::Sarif,
-        Self::Junit,
-        Self::Markdown,
-        Self::Html,
-    ];
-
-    /// The name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Concise => "concise",
-            Self::Json => "json",
-            Self::Github => "github",
-            Self::Gitlab => "gitlab",
-            Self::Sarif => "sarif",
-            Self::Junit => "junit",
-            Self::Markdown => "markdown",
-            Self::Html => "html",
-        }
+named! {
+    /// How a report is written, in the order in which help lists the formats.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum ReportFormat {
+        /// For people: the source with a caret under what is wrong.
+        Text = "text",
+        /// One line a finding.
+        Concise = "concise",
+        /// One JSON object.
+        Json = "json",
+        /// Workflow commands of GitHub Actions.
+        Github = "github",
+        /// The code quality report of GitLab.
+        Gitlab = "gitlab",
+        /// SARIF 2.1.0.
+        Sarif = "sarif",
+        /// JUnit's XML.
+        Junit = "junit",
+        /// One comment for a pull request.
+        Markdown = "markdown",
+        /// One page for a browser.
+        Html = "html",
     }
 }
 
@@ -383,7 +356,7 @@ pub fn write(
 }
 
 /// A report in this format with [`without_commands`].
-pub fn in_format_without_commands(text: Vec<u8>, format: ReportFormat) -> Vec<u8> {
+pub fn in_format_without_commands(text: &[u8], format: ReportFormat) -> Vec<u8> {
     let hash = match format {
         ReportFormat::Text | ReportFormat::Concise | ReportFormat::Markdown => " #",
         ReportFormat::Json | ReportFormat::Gitlab | ReportFormat::Sarif => "\\u0023",
@@ -395,25 +368,15 @@ pub fn in_format_without_commands(text: Vec<u8>, format: ReportFormat) -> Vec<u8
 
 /// Breaks what CI systems read as a command anywhere in a line: `##[…]` (GitHub), `##vso[…]` (Azure) and
 /// `##teamcity[…]`. `hash` stands for the second `#`.
-pub fn without_commands(text: Vec<u8>, hash: &str) -> Vec<u8> {
-    let is_command = |at: &usize| {
+pub fn without_commands(text: &[u8], hash: &str) -> Vec<u8> {
+    let is_command = |at: usize| {
         let behind = text.get(at + 2..).unwrap_or_default();
-        text.get(*at..).is_some_and(|rest| rest.starts_with(b"##"))
+        text.get(at..).is_some_and(|rest| rest.starts_with(b"##"))
             && behind.iter().find(|byte| !byte.is_ascii_lowercase()) == Some(&b'[')
     };
-    let hashes = text.iter().enumerate().filter(|(_, byte)| **byte == b'#').map(|(at, _)| at);
-    let commands: Vec<usize> = hashes.filter(is_command).collect();
-    if commands.is_empty() {
-        return text;
-    }
-    let (mut broken, mut from) = (Vec::with_capacity(text.len()), 0);
-    for at in commands {
-        broken.extend_from_slice(text.get(from..=at).unwrap_or_default());
-        broken.extend_from_slice(hash.as_bytes());
-        from = at + 2;
-    }
-    broken.extend_from_slice(text.get(from..).unwrap_or_default());
-    broken
+    let is_broken = |at: usize| at.checked_sub(1).is_some_and(is_command);
+    let broken = |(at, byte)| if is_broken(at) { hash.as_bytes() } else { std::slice::from_ref(byte) };
+    text.iter().enumerate().flat_map(broken).copied().collect()
 }
 
 impl<'a> Report<'a> {
@@ -693,7 +656,7 @@ mod tests {
             ("##vso[task.x] ##teamcity[y] ###[z]", "# #vso[task.x] # #teamcity[y] ## #[z]"),
             ("## A [link] #[x] ##", "## A [link] #[x] ##"),
         ] {
-            assert_eq!(without_commands(text.into(), " #"), expected.as_bytes(), "{text}");
+            assert_eq!(without_commands(text.as_bytes(), " #"), expected.as_bytes(), "{text}");
         }
     }
 

@@ -7,31 +7,25 @@ use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 use crate::report::{LocatedFinding, ObjectRef, Report, Shown, at_line_start, counted, notes, plain};
+use memgate_primitives::named::named;
 
 const HEADER: Style = Style::new().bold();
 
-/// The verdict about an object. Later variants are stricter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PolicyVerdict {
-    /// No policy warns or denies.
-    Allowed,
-    /// A rule of a policy warns.
-    Warned,
-    /// It is denied.
-    Denied,
+named! {
+    /// The verdict about an object. Later variants are stricter.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum PolicyVerdict {
+        /// No policy warns or denies.
+        Allowed = "allowed",
+        /// A rule of a policy warns.
+        Warned = "warned",
+        /// It is denied.
+        Denied = "denied",
+    }
 }
 
 impl PolicyVerdict {
-    /// The word of outputs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Allowed => "allowed",
-            Self::Warned => "warned",
-            Self::Denied => "denied",
-        }
-    }
-
     const fn style(self) -> Style {
         match self {
             Self::Allowed => AnsiColor::Green.on_default().bold(),

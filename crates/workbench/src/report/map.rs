@@ -10,6 +10,8 @@ pub use text::write;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use memgate_primitives::named::named;
+
 /// The map of each unit of files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MemoryMap {
@@ -44,32 +46,21 @@ impl UnitMap {
     }
 }
 
-/// The verdict of an object, the strictest last.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MapVerdict {
-    /// Nothing was found.
-    #[default]
-    Clean,
-    /// It is memory that something names, and that does not exist.
-    Missing,
-    /// It has warnings.
-    Warned,
-    /// Its memory is denied.
-    Memoryless,
-    /// It is denied.
-    Denied,
-}
-
-impl MapVerdict {
-    /// The words for people.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Missing => "not found",
-            Self::Memoryless => "would run without memory",
-            Self::Clean => "ok",
-            Self::Warned => "warned",
-            Self::Denied => "denied",
-        }
+named! {
+    /// The verdict of an object, the strictest last.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum MapVerdict {
+        /// Nothing was found.
+        #[default]
+        Clean = "ok",
+        /// It is memory that something names, and that does not exist.
+        Missing = "not found",
+        /// It has warnings.
+        Warned = "warned",
+        /// Its memory is denied.
+        Memoryless = "would run without memory",
+        /// It is denied.
+        Denied = "denied",
     }
 }
 

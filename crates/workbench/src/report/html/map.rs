@@ -57,7 +57,7 @@ fn verdict(verdict: MapVerdict) -> Markup {
         MapVerdict::Denied | MapVerdict::Memoryless | MapVerdict::Missing => "deny",
         MapVerdict::Warned => "warn",
     };
-    html! { " " strong class=(class) { (verdict.words()) } }
+    html! { " " strong class=(class) { (verdict.name()) } }
 }
 
 fn list(unit: &UnitMap, lines: &[&MapLine]) -> Markup {

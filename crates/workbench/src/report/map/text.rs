@@ -82,7 +82,7 @@ fn tag(verdict: MapVerdict) -> String {
         MapVerdict::Denied | MapVerdict::Memoryless | MapVerdict::Missing => DENIED,
         MapVerdict::Warned => MARK,
     };
-    format!(" {style}[{}]{style:#}", verdict.words())
+    format!(" {style}[{}]{style:#}", verdict.name())
 }
 
 fn write_line(unit: &UnitMap, line: &MapLine, memory: &str, out: &mut impl Write) -> io::Result<()> {
