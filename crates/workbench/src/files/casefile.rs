@@ -16,39 +16,51 @@ pub mod request;
 
 use std::collections::BTreeMap;
 
-use memgate_model::request::{Occasion, Operation, User};
+use jiff::Timestamp;
+use memgate_model::request::{Occasion, Operation, Point, User};
 use memgate_primitives::pointer::Pointer;
-use serde::de::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde::de::{Deserialize, Deserializer, Error as _};
+use serde_json::{Map, Value};
 
 /// One case.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Case {
     /// Where in the file.
+    #[serde(skip)]
     pub pointer: Pointer,
     /// The name, a claim such as `rejects-missing-secret`.
+    #[serde(default)]
     pub name: String,
     /// Why it is so, in one line; may be empty.
+    #[serde(default)]
     pub why: String,
     /// What is being done.
+    #[serde(default = "creation", deserialize_with = "operation")]
     pub operation: Operation,
     /// The objects in the cluster.
+    #[serde(default)]
     pub state: Vec<Value>,
     /// The new object.
     pub object: Option<Value>,
     /// The stored object.
     pub old_object: Option<Value>,
     /// Whether the request is a dry run.
+    #[serde(default)]
     pub dry_run: bool,
     /// The namespace of the request, where it is not the object's.
     pub namespace: Option<String>,
     /// Where and when the decision is made.
+    #[serde(flatten, deserialize_with = "occasion")]
     pub occasion: Occasion<'static>,
     /// Who makes the request: a name and groups.
+    #[serde(default, deserialize_with = "user")]
     pub user: Option<User>,
     /// The subresource; empty for the object itself.
+    #[serde(default)]
     pub subresource: String,
     /// What has to come out.
+    #[serde(default, deserialize_with = "read_later")]
     pub expect: Expect,
 }
 
@@ -98,6 +110,47 @@ impl Expect {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+}
+
+const fn creation() -> Operation {
+    Operation::Create
+}
+
+fn operation<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Operation, D::Error> {
+    let operation = Operation::from_name(&String::deserialize(deserializer)?);
+    operation.ok_or_else(|| D::Error::custom("not an operation"))
+}
+
+#[derive(serde::Deserialize)]
+struct WrittenOccasion {
+    at: Option<String>,
+    point: Option<String>,
+}
+
+fn occasion<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Occasion<'static>, D::Error> {
+    let WrittenOccasion { at, point } = WrittenOccasion::deserialize(deserializer)?;
+    let now = at.map_or(Some(Timestamp::MIN), |at| memgate_policy::timestamp(&at));
+    let point = point.map_or(Some(Point::Admission), |point| Point::from_name(&point));
+    let occasion = point.zip(now).map(|(point, now)| Occasion::new(point, now));
+    occasion.ok_or_else(|| D::Error::custom("not a time or a point"))
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct WrittenUser {
+    name: String,
+    #[serde(deserialize_with = "texts")]
+    groups: Vec<String>,
+}
+
+fn user<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<User>, D::Error> {
+    let WrittenUser { name, groups } = WrittenUser::deserialize(deserializer)?;
+    Ok(Some(User { name, groups }))
+}
+
+/// Any map: what it says is read by itself, so that each error in it is reported.
+fn read_later<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Expect, D::Error> {
+    Map::<String, Value>::deserialize(deserializer).map(|_| Expect::default())
 }
 
 /// A list of texts; a single text is a list of one.

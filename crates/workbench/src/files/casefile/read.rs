@@ -1,16 +1,15 @@
 //! The value of a case file to cases, without running them. Every error is reported, not just the first.
 
-use jiff::Timestamp;
 use memgate_core::state::text;
 use memgate_manifest::document::items;
 use memgate_model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
-use memgate_model::request::{Occasion, Operation, Point, User};
+use memgate_model::request::{Occasion, Operation};
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::nearest;
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::{Case, CaseFileError, Expect, texts};
+use super::{Case, CaseFileError, Expect};
 
 /// A key, and what its value is.
 type KeyForm = (&'static str, &'static str);
@@ -45,57 +44,6 @@ const EXPECT_KEYS: [KeyForm; 10] = [
     ("env_absent", "a map of lists by container"),
     ("containers_present", "a list of texts"),
 ];
-
-/// A case as it is written.
-#[derive(Default, serde::Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Written {
-    name: String,
-    why: String,
-    #[serde(deserialize_with = "operation")]
-    operation: Option<Operation>,
-    state: Vec<Value>,
-    object: Option<Value>,
-    old_object: Option<Value>,
-    dry_run: bool,
-    namespace: Option<String>,
-    subresource: String,
-    #[serde(deserialize_with = "time")]
-    at: Option<Timestamp>,
-    #[serde(deserialize_with = "point")]
-    point: Option<Point>,
-    user: Option<WrittenUser>,
-    expect: Map<String, Value>,
-}
-
-#[derive(Default, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct WrittenUser {
-    name: String,
-    #[serde(deserialize_with = "texts")]
-    groups: Vec<String>,
-}
-
-/// A value that a text names.
-fn named<'de, D: Deserializer<'de>, T>(
-    deserializer: D,
-    find: impl FnOnce(&str) -> Option<T>,
-) -> Result<Option<T>, D::Error> {
-    let found = find(&String::deserialize(deserializer)?);
-    found.map(Some).ok_or_else(|| D::Error::custom("another word"))
-}
-
-fn operation<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Operation>, D::Error> {
-    named(deserializer, Operation::from_name)
-}
-
-fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
-    named(deserializer, memgate_policy::timestamp)
-}
-
-fn point<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Point>, D::Error> {
-    named(deserializer, Point::from_name)
-}
 
 /// Reads all cases of one YAML document: a list of them, or a single one.
 ///
@@ -142,44 +90,29 @@ impl CaseReader {
             self.error(at, "a case is a map with name, object and expect");
             return None;
         };
-        let mut written: Written = self.fields(map, at, &CASE_KEYS);
-        let expect: Expect = self.fields(&written.expect, &at.key("expect"), &EXPECT_KEYS);
-        if written.name.is_empty() {
+        let mut case: Case = self.fields(map, at, &CASE_KEYS)?;
+        let expect = map.get("expect").and_then(Value::as_object).cloned().unwrap_or_default();
+        case.expect = self.fields(&expect, &at.key("expect"), &EXPECT_KEYS)?;
+        if case.name.is_empty() {
             self.error(at, "the case has no name");
         }
-        let list = Value::Array(std::mem::take(&mut written.state));
+        let list = Value::Array(case.state);
         let all = items(&list, &at.key("state")).into_iter().flatten().flat_map(listed);
-        let (state, places): (Vec<_>, Vec<_>) = all.unzip();
-        let written = Written { state, ..written };
-        self.check_objects(&written, &places, at);
-        self.check_expect(&expect, map, at);
-        let occasion = Occasion::default();
-        let now = written.at.unwrap_or(occasion.now);
-        Some(Case {
-            pointer: at.clone(),
-            name: written.name,
-            why: written.why,
-            operation: written.operation.unwrap_or(Operation::Create),
-            state: written.state,
-            object: written.object,
-            old_object: written.old_object,
-            dry_run: written.dry_run,
-            namespace: written.namespace,
-            subresource: written.subresource,
-            occasion: Occasion { now, point: written.point.unwrap_or(occasion.point), ..occasion },
-            user: written.user.map(|WrittenUser { name, groups }| User { name, groups }),
-            expect,
-        })
+        let (state, places): (_, Vec<_>) = all.unzip();
+        let case = Case { pointer: at.clone(), state, ..case };
+        self.check_objects(&case, &places, at);
+        self.check_expect(&case.expect, map, at);
+        Some(case)
     }
 
     /// Reads the fields of a map by their keys. Each that is unknown or has another form is noted and left out; `null`
     /// counts as absent.
-    fn fields<T: DeserializeOwned + Default>(
+    fn fields<T: DeserializeOwned>(
         &mut self,
         map: &Map<String, Value>,
         at: &Pointer,
         known: &[KeyForm],
-    ) -> T {
+    ) -> Option<T> {
         let mut good = Map::new();
         for (key, value) in map.iter().filter(|(_, value)| !value.is_null()) {
             let field = Map::from_iter([(key.clone(), value.clone())]);
@@ -189,12 +122,12 @@ impl CaseReader {
                 Some((_, form)) => self.error(&at.key(key), format!("{key} is {form}")),
             }
         }
-        T::deserialize(Value::Object(good)).unwrap_or_default()
+        T::deserialize(Value::Object(good)).ok()
     }
 
     /// Checks that the objects are there that the request needs; an UPDATE may lack the stored one. What policies say
     /// of a date depends on the time, so a case must give it.
-    fn check_objects(&mut self, case: &Written, places: &[Pointer], at: &Pointer) {
+    fn check_objects(&mut self, case: &Case, places: &[Pointer], at: &Pointer) {
         let of_state = case.state.iter().zip(places.iter().cloned());
         let object = case.object.iter().map(|object| (object, at.key("object")));
         let old = case.old_object.iter().map(|object| (object, at.key("oldObject")));
@@ -205,11 +138,10 @@ impl CaseReader {
                 self.error(&place, "this is a List without a list of items");
             }
         }
-        let operation = case.operation.unwrap_or(Operation::Create);
-        match operation {
+        match case.operation {
             Operation::Create | Operation::Update | Operation::Connect => {
                 if case.object.is_none() {
-                    self.error(at, format!("operation {} needs object", operation.name()));
+                    self.error(at, format!("operation {} needs object", case.operation.name()));
                 }
             }
             Operation::Delete if case.old_object.is_some() => {}
@@ -225,7 +157,8 @@ impl CaseReader {
             let has_date = || object.pointer("/spec/promote").is_some() || has_dated_rule();
             kind == MEMORY_POLICY_EXEMPTION.kind || kind == MEMORY_POLICY.kind && has_date()
         };
-        if case.at.is_none() && (self.are_dated || case.state.iter().any(is_dated)) {
+        if case.occasion.now == Occasion::default().now && (self.are_dated || case.state.iter().any(is_dated))
+        {
             let message = "the state holds dates of policies: say when, such as at: 2027-02-01T00:00:00Z";
             self.error(at, message);
         }
