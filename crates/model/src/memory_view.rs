@@ -25,32 +25,21 @@ use std::sync::Arc;
 
 use crate::kind::Kind;
 use crate::tree::Tree;
+use memgate_primitives::named::named;
 use memgate_primitives::plain_text::{quoted, shown_key};
 use memgate_primitives::pointer::Pointer;
 
-/// The role of an object for memory.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Role {
-    /// It declares memory.
-    #[default]
-    Memory,
-    /// It claims memory.
-    Referrer,
-    /// It is a pod that gets memory.
-    Pod,
-}
-
-impl Role {
-    /// Every role.
-    pub const ALL: [Self; 3] = [Self::Memory, Self::Referrer, Self::Pod];
-
-    /// The word that policies use.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::Referrer => "referrer",
-            Self::Pod => "pod",
-        }
+named! {
+    /// The role of an object for memory.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Role {
+        /// It declares memory.
+        #[default]
+        Memory = "memory",
+        /// It claims memory.
+        Referrer = "referrer",
+        /// It is a pod that gets memory.
+        Pod = "pod",
     }
 }
 

@@ -252,11 +252,6 @@ impl ReviewHandler {
         let findings = decision.findings_for(phase);
         let denial = admission::first_denial(&decision, &findings);
         let allowed = denial.is_none();
-        if phase == Phase::Mutate && allowed {
-            for share in decision.families.iter().filter(|share| share.edits > 0) {
-                self.metrics.admission.observe_patch(share.family, share.edits);
-            }
-        }
         self.metrics.policies.count(findings.iter().copied());
         let answer = HandledReview {
             body: body.into(),

@@ -1,6 +1,7 @@
 //! The endpoint of a memory.
 
 use crate::memory_view::{MemoryView, Why, digest};
+use memgate_primitives::named::named;
 
 /// The schemes whose clients encrypt what they send. A client of Postgres does so in some of its modes.
 pub const ENCRYPTED_SCHEMES: [&str; 4] = ["https", "rediss", "grpcs", "wss"];
@@ -16,34 +17,22 @@ pub fn below_endpoint(path: &str) -> Option<&str> {
     below.filter(|below| below.is_empty() || below.starts_with('.'))
 }
 
-/// Where the endpoint comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum EndpointSource {
-    /// It is a literal in the object.
-    Literal,
-    /// It is a Service.
-    Service,
-    /// It is in a Secret.
-    Secret,
-    /// It is in a `ConfigMap`.
-    ConfigMap,
-    /// It is taken from the parameters of a query.
-    Query,
-    /// The platform makes it.
-    Derived,
-}
-
-impl EndpointSource {
-    /// The word of the view.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Literal => "literal",
-            Self::Service => "service",
-            Self::Secret => "secret",
-            Self::ConfigMap => "configMap",
-            Self::Query => "query",
-            Self::Derived => "derived",
-        }
+named! {
+    /// Where the endpoint comes from.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum EndpointSource {
+        /// It is a literal in the object.
+        Literal = "literal",
+        /// It is a Service.
+        Service = "service",
+        /// It is in a Secret.
+        Secret = "secret",
+        /// It is in a `ConfigMap`.
+        ConfigMap = "configMap",
+        /// It is taken from the parameters of a query.
+        Query = "query",
+        /// The platform makes it.
+        Derived = "derived",
     }
 }
 

@@ -17,14 +17,8 @@ use memgate_primitives::review_path::Phase;
 const DURATION_BUCKETS: [f64; 14] =
     [5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.5, 1.0, 5.0];
 
-/// The bounds of the buckets of patches, in JSON patch operations.
-const OPERATION_BUCKETS: [f64; 8] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 500.0];
-
 /// Makes a histogram of durations.
 const NEW_DURATION: fn() -> Histogram = || Histogram::new(DURATION_BUCKETS);
-
-/// Makes a histogram of patches.
-const NEW_OPERATIONS: fn() -> Histogram = || Histogram::new(OPERATION_BUCKETS);
 
 type Histograms = Labelled<[Label; 1], Histogram, fn() -> Histogram>;
 
@@ -38,7 +32,6 @@ pub(crate) struct AdmissionMetrics {
     abandoned: Counters<1>,
     pub(crate) panics: Counter,
     pub(crate) not_logged: Counter,
-    patch_operations: Histograms,
     pods_held: Counters<1>,
 }
 
@@ -77,12 +70,6 @@ impl AdmissionMetrics {
                 "decisions_not_logged",
                 "Decisions without a log line, because their namespace, or all together, had too many",
             ),
-            patch_operations: add_as(
-                registry,
-                "patch_operations",
-                "Operations of one platform in one patch",
-                Labelled::new_with_constructor(NEW_OPERATIONS),
-            ),
             pods_held: add_counters(
                 registry,
                 "pods_held",
@@ -93,9 +80,6 @@ impl AdmissionMetrics {
         for labels in requests {
             drop(metrics.requests.get_or_create(&labels));
             drop(metrics.durations.get_or_create(&[("webhook", labels.webhook)]));
-        }
-        for family in &families {
-            drop(metrics.patch_operations.get_or_create(family));
         }
         metrics
     }
@@ -114,12 +98,6 @@ impl AdmissionMetrics {
     /// Counts a review whose caller hung up before the answer.
     pub(crate) fn count_abandoned(&self, webhook: &'static str) {
         self.abandoned.get_or_create(&[("webhook", webhook)]).inc();
-    }
-
-    /// Records how many operations a patch has.
-    #[expect(clippy::cast_precision_loss, reason = "no patch has 2^52 operations")]
-    pub(crate) fn observe_patch(&self, family: &'static Family, operations: usize) {
-        self.patch_operations.get_or_create(&[("family", family.name)]).observe(operations as f64);
     }
 
     /// Counts a pod that is refused for now, because an object of this family is missing.

@@ -5,6 +5,7 @@
 use memgate_certs::metrics::{Label, result};
 use prometheus_client::encoding::EncodeLabelSet;
 
+use memgate_primitives::named::named;
 use memgate_primitives::review_path::Phase;
 
 /// How one request ended.
@@ -72,35 +73,26 @@ impl ResultLabel {
     }
 }
 
-/// Which limit a request or a connection exceeded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ShedCause {
-    /// Too many requests.
-    Requests,
-    /// Too many bytes of bodies and answers.
-    Bytes,
-    /// An answer that its caller did not read in time.
-    Unread,
-    /// Too many reviews wait for a thread.
-    Queue,
-    /// Too many connections; one was closed for another.
-    Connections,
+named! {
+    /// Which limit a request or a connection exceeded.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum ShedCause {
+        /// Too many requests.
+        Requests = "requests",
+        /// Too many bytes of bodies and answers.
+        Bytes = "bytes",
+        /// An answer that its caller did not read in time.
+        Unread = "unread",
+        /// Too many reviews wait for a thread.
+        Queue = "queue",
+        /// Too many connections; one was closed for another.
+        Connections = "connections",
+    }
 }
 
 impl ShedCause {
-    /// Every cause.
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Requests, Self::Bytes, Self::Unread, Self::Queue, Self::Connections];
-
     pub(super) const fn label(self) -> Label {
-        let name = match self {
-            Self::Requests => "requests",
-            Self::Bytes => "bytes",
-            Self::Unread => "unread",
-            Self::Queue => "queue",
-            Self::Connections => "connections",
-        };
-        ("cause", name)
+        ("cause", self.name())
     }
 }
 
