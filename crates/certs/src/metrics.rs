@@ -1,5 +1,6 @@
 //! What is counted and measured of certificates. The server gives the series their names.
 
+use memgate_primitives::named::named;
 use memgate_primitives::review_path::{Phase, config_name};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family as Labelled;
@@ -8,29 +9,23 @@ use prometheus_client::metrics::gauge::Gauge;
 /// The name and the value of a label.
 pub type Label = (&'static str, &'static str);
 
-/// Which certificate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CertKind {
-    /// The serving certificate.
-    Leaf,
-    /// The CA of the serving certificate.
-    Ca,
-    /// The CA of the certificates of callers.
-    ClientCa,
+named! {
+    /// Which certificate.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum CertKind {
+        /// The serving certificate.
+        Leaf = "leaf",
+        /// The CA of the serving certificate.
+        Ca = "ca",
+        /// The CA of the certificates of callers.
+        ClientCa = "client-ca",
+    }
 }
 
 impl CertKind {
-    /// Every kind.
-    pub const ALL: [Self; 3] = [Self::Leaf, Self::Ca, Self::ClientCa];
-
     /// As a label.
     pub const fn label(self) -> Label {
-        let name = match self {
-            Self::Leaf => "leaf",
-            Self::Ca => "ca",
-            Self::ClientCa => "client-ca",
-        };
-        ("kind", name)
+        ("kind", self.name())
     }
 }
 

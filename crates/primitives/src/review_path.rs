@@ -1,18 +1,17 @@
 //! The address of the webhook: the host names of its Service, and the paths to which an apiserver sends reviews.
 
-/// One of the two webhook calls. Each finding is reported by one of them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Phase {
-    /// The mutating call: all that concerns pods, and findings about an edit.
-    #[default]
-    Mutate,
-    /// The validating call: what concerns a family's own resources.
-    Validate,
-}
+use crate::named::named;
 
-impl Phase {
-    /// Both calls, in the order in which an apiserver makes them.
-    pub const ALL: [Self; 2] = [Self::Mutate, Self::Validate];
+named! {
+    /// One of the two webhook calls, in the order in which an apiserver makes them. Each finding is reported by one of them.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub enum Phase {
+        /// The mutating call: all that concerns pods, and findings about an edit.
+        #[default]
+        Mutate = "mutate",
+        /// The validating call: what concerns a family's own resources.
+        Validate = "validate",
+    }
 }
 
 /// The name of the webhook configuration for a call, in metrics and the log.

@@ -1,6 +1,6 @@
 //! The labels under which a request can be counted.
 
-use crate::metrics::labels::{RequestLabels, webhook};
+use crate::metrics::labels::RequestLabels;
 use crate::rejection::REASONS;
 use memgate_model::reason::Reason;
 use memgate_model::request::Operation;
@@ -8,7 +8,7 @@ use memgate_primitives::review_path::Phase;
 
 /// All labels of requests, each once: those of decisions, and of requests that are answered with an error.
 pub(super) fn all() -> impl Iterator<Item = RequestLabels> {
-    let webhooks = || Phase::ALL.map(webhook).into_iter();
+    let webhooks = || Phase::ALL.map(Phase::name).into_iter();
     let decided = webhooks().flat_map(|webhook| {
         let operations = Operation::ALL.into_iter().map(Operation::name);
         operations.flat_map(move |operation| {

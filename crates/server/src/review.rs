@@ -21,7 +21,7 @@ use crate::decision_log::DecisionLog;
 use crate::events::EventRecorder;
 use crate::lookup::{self, Lookups};
 use crate::metrics::Metrics;
-use crate::metrics::labels::{RequestLabels, ShedCause, webhook};
+use crate::metrics::labels::{RequestLabels, ShedCause};
 use crate::options::Decide;
 use crate::rejection::Rejection;
 use crate::store::Store;
@@ -369,7 +369,7 @@ impl ReviewHandler {
 fn labels(phase: Phase, review: &Review<'_>, allowed: bool, reason: Reason) -> RequestLabels {
     let verdict = if allowed { "allowed" } else { "denied" };
     RequestLabels {
-        webhook: webhook(phase),
+        webhook: phase.name(),
         operation: review.request.operation.name(),
         verdict,
         reason: reason.name(),

@@ -24,7 +24,7 @@ use crate::connection_limiter::Caller;
 use crate::deadline::{self, Deadline};
 use crate::logs::LogRateLimiter;
 use crate::metrics::Metrics;
-use crate::metrics::labels::{RequestLabels, ShedCause, webhook};
+use crate::metrics::labels::{RequestLabels, ShedCause};
 use crate::rejection::Rejection;
 use crate::review::{Arrival, HandledReview, ReviewHandler};
 use crate::watchdog::Watchdog;
@@ -72,8 +72,8 @@ async fn respond(app: &AppState, request: Request, caller: Option<&Caller>) -> R
     let (head, mut body) = request.into_parts();
     let began = caller.map_or(start, |caller| caller.first_byte);
     let phase = call(head.uri.path());
-    let mut in_flight = InFlight::new(&app.metrics, phase.map(webhook));
-    let webhook = phase.map_or("none", webhook);
+    let mut in_flight = InFlight::new(&app.metrics, phase.map(Phase::name));
+    let webhook = phase.map_or("none", Phase::name);
     let answered =
         AssertUnwindSafe(answer(app, phase, (&head, caller), &mut body, start)).catch_unwind().await;
     // The panic hook has logged where and why.

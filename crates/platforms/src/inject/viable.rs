@@ -89,8 +89,8 @@ pub(crate) fn judge(pod: &Pod<'_>, wanted: &WantedByPod<'_>, work: &Budget<'_>) 
 
 /// A part of a pod that was left unread; null if it is absent, malformed or larger than any pod needs.
 pub(crate) fn json(raw: Option<&RawValue>) -> Json {
-    /// Read JSON takes many times the memory of its text.
-    const MAX_BYTES: usize = 1 << 18;
+    /// Read JSON takes many times the memory of its text. An apiserver stores no larger pod.
+    const MAX_BYTES: usize = 2 << 20;
     let raw = raw.filter(|raw| raw.get().len() <= MAX_BYTES);
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
 }

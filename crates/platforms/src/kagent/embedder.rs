@@ -110,13 +110,16 @@ impl<'t> Embedder<'t> {
     }
 }
 
-fn flaw(code: &'static Code, path: &[&str], message: impl Into<String>) -> Finding {
-    Finding::warn(code, path, message)
+/// Why a ModelConfig cannot embed: the rule, the field of the ModelConfig, and what is wrong.
+type Flaw = (&'static Code, Pointer, String);
+
+fn flaw(code: &'static Code, path: &[&str], message: impl Into<String>) -> Flaw {
+    (code, path.into(), message.into())
 }
 
 impl Embedder<'_> {
-    /// The first reason why it cannot embed, as a finding about the ModelConfig.
-    pub(crate) fn flaw(&self) -> Option<Finding> {
+    /// The first reason why it cannot embed.
+    pub(crate) fn flaw(&self) -> Option<Flaw> {
         self.wrong_provider()
             .or_else(|| self.incomplete())
             .or_else(|| self.chat_model())
@@ -125,7 +128,7 @@ impl Embedder<'_> {
 
     /// A provider without embeddings.
     /// Source: kagent 0.10, `go/adk/pkg/embedding/embedding.go`; kagent 1.0, `go/core/internal/translator`.
-    fn wrong_provider(&self) -> Option<Finding> {
+    fn wrong_provider(&self) -> Option<Flaw> {
         let provider = self.provider();
         let message = match (self.line, provider) {
             (_, "Anthropic") | (Line::Older, "AnthropicVertexAI" | "SAPAICore") => {
@@ -147,7 +150,7 @@ impl Embedder<'_> {
         Some(flaw(&EMBEDDER_PROVIDER, &["spec", "provider"], message))
     }
 
-    fn anthropic_foundry(&self) -> Option<Finding> {
+    fn anthropic_foundry(&self) -> Option<Flaw> {
         const PATH: [&str; 3] = ["spec", "foundry", "apiFormat"];
         let message = "Foundry models with apiFormat \"Anthropic\" have no embeddings";
         let is_anthropic = self.object.text_at(&PATH) == Some("Anthropic");
@@ -156,7 +159,7 @@ impl Embedder<'_> {
 
     /// A field that is missing. The definition does not require it, since chats do not need it, or since it only
     /// checks each section by itself.
-    fn incomplete(&self) -> Option<Finding> {
+    fn incomplete(&self) -> Option<Flaw> {
         let provider = self.provider();
         let section = match provider {
             "AzureOpenAI" => Some("azureOpenAI"),
@@ -185,14 +188,14 @@ impl Embedder<'_> {
         missing(&["spec", "model"], "spec.model is empty; the agent cannot start".into())
     }
 
-    fn chat_model(&self) -> Option<Finding> {
+    fn chat_model(&self) -> Option<Flaw> {
         let model = self.model().filter(|model| is_chat_model(self.provider(), model))?;
         let text = "{text} is a chat model; name an embedding model, such as text-embedding-3-small";
         let message = filled(text, [model]);
         Some(flaw(&EMBEDDER_CHAT_MODEL, self.model_path(), message))
     }
 
-    fn wrong_dimensions(&self) -> Option<Finding> {
+    fn wrong_dimensions(&self) -> Option<Flaw> {
         let model = self.model()?;
         let without_dimensions = "takes no dimensions parameter; use text-embedding-3-small";
         let has_base_url = self.filled(&["spec", "openAI", "baseUrl"]).is_some();

@@ -139,7 +139,8 @@ fn embedder_findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<
         return Vec::new();
     }
     let embedder = Embedder::new(Line::of(subject.kind), subject.object);
-    let mut findings: Vec<Finding> = embedder.flaw().into_iter().collect();
+    let flaw = embedder.flaw().map(|(code, at, message)| Finding::warn(code, at, message));
+    let mut findings: Vec<Finding> = flaw.into_iter().collect();
     findings.extend(ignored_settings(&embedder, subject.object));
     findings.extend(credentials(subject.object));
     let mut findings: Vec<Finding> = findings.into_iter().filter_map(|it| users.show_first(it)).collect();

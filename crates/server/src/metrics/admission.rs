@@ -8,7 +8,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use crate::metrics::labels::{RequestLabels, ShedCause, webhook};
+use crate::metrics::labels::{RequestLabels, ShedCause};
 use crate::metrics::{Counters, Label, add, add_as, add_counters};
 use memgate_model::family::Family;
 use memgate_primitives::review_path::Phase;
@@ -62,7 +62,7 @@ impl AdmissionMetrics {
                 registry,
                 "admission_abandoned",
                 "Reviews whose callers hung up before the answer",
-                Phase::ALL.map(|call| [("webhook", webhook(call))]),
+                Phase::ALL.map(|call| [("webhook", call.name())]),
             ),
             panics: add(registry, "panics", "Panics caught"),
             not_logged: add(

@@ -6,7 +6,6 @@ use memgate_certs::metrics::{Label, result};
 use prometheus_client::encoding::EncodeLabelSet;
 
 use memgate_primitives::named::named;
-use memgate_primitives::review_path::Phase;
 
 /// How one request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -93,13 +92,5 @@ named! {
 impl ShedCause {
     pub(super) const fn label(self) -> Label {
         ("cause", self.name())
-    }
-}
-
-/// The name of a call in metrics.
-pub(crate) const fn webhook(call: Phase) -> &'static str {
-    match call {
-        Phase::Mutate => "mutate",
-        Phase::Validate => "validate",
     }
 }

@@ -148,9 +148,11 @@ pub const MEANT: ChooseFix = |details| details.meant.map(Fix::Text);
 
 /// Each finding of one object that has a fix of this choice, with the fix where a person would make it.
 fn fixes_by_finding(decided: &Decided, choose: ChooseFix) -> impl Iterator<Item = (&Finding, TextFix<'_>)> {
-    let all = decided.findings().filter(|finding| finding.severity != Severity::Note);
     let is_rendered = decided.object.spots.is_some();
-    all.filter_map(move |finding| {
+    // What put a namespace into a built object is not known for certain: another text would move the object.
+    let is_safe = move |it: &&Finding| !is_rendered || it.pointer.as_str() != "/metadata/namespace";
+    let all = decided.findings().filter(|finding| finding.severity != Severity::Note);
+    all.filter(is_safe).filter_map(move |finding| {
         let fix = choose(finding.details().into_owned())?;
         // Of a rendered object, only a field that a file has by itself can be changed.
         let standing = decided.object.standing(&finding.pointer);

@@ -76,10 +76,10 @@ fn embedder(
         return Vec::new();
     };
     let embedder = Embedder::new(block.line, object.tree());
-    let unusable = embedder.flaw().map(|flaw| {
-        let message = format!("ModelConfig {} cannot embed: {}", quoted(name), flaw.message());
+    let unusable = embedder.flaw().map(|(_, field, why)| {
+        let message = format!("ModelConfig {} cannot embed: {why}", quoted(&truncate(name, 64)));
         Finding::warn(&EMBEDDER_UNUSABLE, at, truncate_text(&message, MAX_MESSAGE_CHARS))
-            .elsewhere(object, flaw.pointer, "cannot embed")
+            .elsewhere(object, field, "cannot embed")
     });
     let of_embedder =
         [unusable, runtime(subject.object, &embedder), changed(subject, block, &embedder, state)];
