@@ -373,7 +373,7 @@ const HARMLESS: [&[&str]; 10] = [
     &["webhooks.pods.timeoutSeconds=1", "webhooks.pods.reinvocationPolicy=Never"],
     &["webhooks.deletions.enabled=false", "monitoring.enabled=true"],
     &["webhooks.deletions.objectSelector[0].key=a", "webhooks.deletions.objectSelector[0].operator=Exists"],
-    &["policies.excludeNamespaces={lab}"],
+    &["settings.policies.excludeNamespaces={lab}"],
     &["ha.enabled=true", "rbac.create=false"],
 ];
 
