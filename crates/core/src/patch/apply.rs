@@ -3,7 +3,7 @@
 //!
 //! The text is read along the pointers of the edits, independently of how the object was read for the decision. Only the
 //! objects and lists that a pointer leads through are taken apart, and written again without white space; their other
-//! members are kept as text. So depth, unusual numbers and repeated keys elsewhere do not matter.
+//! members are kept as text. So depth and unusual numbers elsewhere do not matter.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
