@@ -17,6 +17,8 @@ pub(crate) struct Neighbours {
     makers: BTreeMap<(String, String, String), BTreeSet<usize>>,
     /// The files of each.
     files: Vec<Arc<BTreeSet<PathBuf>>>,
+    /// The units that have objects of a kind, by its name.
+    units_with: BTreeMap<&'static str, BTreeSet<usize>>,
     /// What may make other objects, by units.
     pub(crate) may_make: Vec<Makers>,
     /// The namespaces of units that were not built.
@@ -54,6 +56,7 @@ impl Neighbours {
     /// Adds an object of the last unit.
     pub(crate) fn add(&mut self, Reference { kind, namespace, name }: Reference) {
         let number = self.files.len().saturating_sub(1);
+        self.units_with.entry(kind.kind).or_default().insert(number);
         self.makers.entry((kind.kind.to_owned(), namespace, name)).or_default().insert(number);
     }
 
@@ -83,9 +86,8 @@ impl Neighbours {
 
     /// Whether another unit has objects of a kind.
     pub(crate) fn has_kind(&self, number: usize, kind: &Kind) -> bool {
-        let start = (kind.kind.to_owned(), String::new(), String::new());
-        let of_kind = self.makers.range(start..).take_while(|((own, ..), _)| own == kind.kind);
-        of_kind.flat_map(|(_, units)| units).any(|other| *other != number && self.are_apart(number, *other))
+        let units = self.units_with.get(kind.kind).into_iter().flatten();
+        units.copied().any(|other| other != number && self.are_apart(number, other))
     }
 
     /// Whether what is not built may make an object: a file says its name, or a template makes names of its kind.

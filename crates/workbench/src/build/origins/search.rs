@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::build::builder::Made;
 use crate::build::kustomization::{Kustomization, Patch, PatchBody, Selector, is_kustomization};
-use crate::build::layout::{VALUES_FILE, shown};
+use crate::build::layout::{TEMPLATES, VALUES_FILE, shown};
 use crate::build::origins::files::{Files, Text};
 use crate::build::origins::{Origins, Spot};
 use crate::build::releases::{Inline, Layer};
@@ -78,6 +78,15 @@ pub(crate) fn came_from(
     let Some(mut search) = SpotSearch::new(of, (&root, false), inputs) else { return (Vec::new(), None) };
     let template = search.made.file.clone();
     let mut bases = search.bases(|count| count > 0);
+    // kustomize inflates charts too, and says no template.
+    if bases.is_empty() && template.is_none() {
+        let is_template = |file: &&PathBuf| file.iter().any(|part| part == TEMPLATES);
+        for file in of.0.unit.files.iter().filter(is_template) {
+            search.made.file = Some(file.clone());
+            let (found, name) = (search.fitting(), search.own("/metadata/name"));
+            bases.extend(found.into_iter().filter(|it| name.contains(it.name())));
+        }
+    }
     let longest = bases.iter().map(|it| it.name().len()).max();
     bases.retain(|it| Some(it.name().len()) == longest);
     let patches = search.patches().into_iter().filter(|it| it.is_certain).map(|it| it.document);
