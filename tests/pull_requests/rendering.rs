@@ -75,6 +75,28 @@ fn has_all_that_an_overlay_refers_to() {
     assert_eq!(check().code, Some(1));
 }
 
+/// A file below a kustomization that does not list it is not what the kustomization builds.
+#[test]
+#[ignore = "needs kubectl and helm"]
+fn a_memory_that_a_kustomization_does_not_list_any_more_is_broken() {
+    let repository = Repository::with_programs();
+    let both = "resources: [agent.yaml, memory.yaml]\n";
+    repository.write("app/kustomization.yaml", both);
+    repository.write("app/memory.yaml", &denied("notes").replace("redis", "in-context"));
+    let agent = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata: {name: scout, namespace: team-a}\n\
+                 spec: {model: m, systemPrompt: x, memoryRef: {name: notes}}\n";
+    repository.write("app/agent.yaml", agent);
+    repository.commit();
+    repository.write("app/kustomization.yaml", "resources: [agent.yaml]\n");
+    let checked = repository.check(&["--base", "HEAD", "."]);
+    assert_eq!(checked.code, Some(1), "{:?} {}", checked.findings, checked.stderr);
+    assert!(checked.tells("app/agent.yaml:4:", "app/memory.yaml has it, but no kustomization lists it"));
+    assert!(checked.tells("app/agent.yaml:4:", "broken by this branch"), "{:?}", checked.findings);
+    repository.write("app/kustomization.yaml", both);
+    let checked = repository.check(&["--base", "HEAD", "."]);
+    assert_eq!((checked.code, checked.findings.len()), (Some(0), 0), "{:?}", checked.findings);
+}
+
 /// Dependencies of charts are often not committed.
 #[test]
 #[ignore = "needs kubectl and helm"]

@@ -2,9 +2,10 @@
 //! missing in another; those that share a base or a chart are the same for another place, and know nothing of each other.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use crate::build::kustomization::is_kustomization;
 use crate::build::texts::{DEFAULT_MAX_BYTES, file};
 use memgate_model::kind::Kind;
 use memgate_model::makers::{Makers, words};
@@ -15,6 +16,8 @@ use memgate_model::object::Reference;
 pub(crate) struct Neighbours {
     /// By kind, namespace and name.
     makers: BTreeMap<(String, String, String), BTreeSet<usize>>,
+    /// The files of plain manifests, by kinds and names: a kustomization may give their objects another namespace.
+    plain: BTreeMap<(String, String), PathBuf>,
     /// The files of each.
     files: Vec<Arc<BTreeSet<PathBuf>>>,
     /// The units that have objects of a kind, by its name.
@@ -35,6 +38,8 @@ pub(crate) enum MadeElsewhere {
     Made,
     /// Something that is not built may make it.
     Unknown,
+    /// This file has it, below a kustomization of the unit that does not list it.
+    Unlisted(PathBuf),
 }
 
 impl Neighbours {
@@ -53,9 +58,12 @@ impl Neighbours {
         self.files.push(files);
     }
 
-    /// Adds an object of the last unit.
-    pub(crate) fn add(&mut self, Reference { kind, namespace, name }: Reference) {
+    /// Adds an object of the last unit, with its file if it is one of the plain manifests.
+    pub(crate) fn add(&mut self, Reference { kind, namespace, name }: Reference, file: Option<PathBuf>) {
         let number = self.files.len().saturating_sub(1);
+        if let Some(file) = file {
+            self.plain.entry((kind.kind.to_owned(), name.clone())).or_insert(file);
+        }
         self.units_with.entry(kind.kind).or_default().insert(number);
         self.makers.entry((kind.kind.to_owned(), namespace, name)).or_default().insert(number);
     }
@@ -72,6 +80,10 @@ impl Neighbours {
         let may_make = |(other, makers): (usize, &Makers)| {
             other != number && makers.find(namespace, name).is_some() && self.are_apart(number, other)
         };
+        let plain = self.plain.get(&(kind.kind.to_owned(), name.clone()));
+        if let Some(file) = plain.filter(|file| self.is_below_a_kustomization(number, file)) {
+            return Some(MadeElsewhere::Unlisted(file.clone()));
+        }
         let makers = self.makers.get(&(kind.kind.to_owned(), namespace.clone(), name.clone()));
         let is_made =
             makers.into_iter().flatten().any(|other| *other != number && self.are_apart(number, *other));
@@ -82,6 +94,13 @@ impl Neighbours {
             || self.may_make(kind.kind, namespace, name)
             || kind.group.is_empty() && self.may_make.iter().enumerate().any(may_make);
         is_unknown.then_some(MadeElsewhere::Unknown)
+    }
+
+    /// Whether a file lies below a kustomization from which a unit is built.
+    fn is_below_a_kustomization(&self, number: usize, file: &Path) -> bool {
+        let files = self.files.get(number).into_iter().flat_map(|files| files.iter());
+        let mut homes = files.filter(|it| is_kustomization(it)).filter_map(|it| it.parent());
+        homes.any(|home| file.starts_with(home))
     }
 
     /// Whether another unit has objects of a kind.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::build::layout::shown;
 use crate::build::neighbours::MadeElsewhere;
 use crate::build::plan::Plan;
 use crate::build::rules::IgnoredCodes;
@@ -24,6 +25,7 @@ use memgate_model::finding::{Finding, Relation, Severity};
 use memgate_model::object::Reference;
 use memgate_model::policy::Policies;
 use memgate_model::request::Occasion;
+use memgate_primitives::plain_text::plain;
 
 /// What a command or the editor judges, at which point and time.
 #[derive(Debug, Clone)]
@@ -308,8 +310,8 @@ fn apply_rules(checked: &mut Checked) {
     notices.retain_mut(|notice| stays(&notice.source, &mut notice.finding));
 }
 
-/// Leaves out what is said because an object is missing that another unit makes, or that something may make. Where another unit has
-/// objects of the kind, a missing one is no note.
+/// Leaves out what is said because an object is missing that another unit makes, or that something may make. Of one that a file has
+/// which no kustomization lists it says so, and where another unit has objects of the kind, a missing one is no note.
 fn leave_out_made_elsewhere(checked: &mut Checked) {
     let (neighbours, number) = (Arc::clone(&checked.inputs.neighbours), checked.inputs.number);
     if neighbours.is_empty() {
@@ -320,22 +322,34 @@ fn leave_out_made_elsewhere(checked: &mut Checked) {
         unknown.retain(|it| find(it) != Some(MadeElsewhere::Made));
         let elsewhere = |it: &Finding| if it.is_denial() { None } else { it.missing.iter().find_map(find) };
         findings.retain_mut(|finding| {
-            let found = elsewhere(finding);
-            let is_unknown = found == Some(MadeElsewhere::Unknown);
-            unknown.extend(finding.missing.first().filter(|_| is_unknown).cloned());
-            if finding.missing.iter().any(|it| neighbours.has_kind(number, it.kind)) {
-                warn(finding);
+            match elsewhere(finding) {
+                Some(MadeElsewhere::Made) => return false,
+                Some(MadeElsewhere::Unknown) => {
+                    unknown.extend(finding.missing.first().cloned());
+                    return false;
+                }
+                Some(MadeElsewhere::Unlisted(file)) => {
+                    warn(
+                        finding,
+                        &format!("; {} has it, but no kustomization lists it", plain(&shown(&file))),
+                    );
+                }
+                None if finding.missing.iter().any(|it| neighbours.has_kind(number, it.kind)) => {
+                    warn(finding, "")
+                }
+                None => {}
             }
-            found.is_none()
+            true
         });
     }
 }
 
-/// Makes a warning of a note that the inputs hold no object of a kind.
-fn warn(finding: &mut Finding) {
+/// Makes a warning of a note that the inputs hold no object of a kind, with these words behind it.
+fn warn(finding: &mut Finding, more: &str) {
     let message = finding.message().into_owned();
-    if let Some(bare) = message.strip_suffix(&format!(" ({NO_OBJECT_OF_KIND})")) {
-        *finding = finding.clone().with_message(bare);
+    let bare = message.strip_suffix(&format!(" ({NO_OBJECT_OF_KIND})"));
+    if bare.is_some() {
         finding.severity = finding.severity.max(Severity::Warn);
     }
+    *finding = finding.clone().with_message(format!("{}{more}", bare.unwrap_or(&message)));
 }
