@@ -9,13 +9,13 @@ use crate::cli::{ExitStatus, list_choices};
 use memgate_core::decide::codes;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 use memgate_workbench::files::kind_schema::{KindDefinition, combined, definitions};
-use memgate_workbench::files::kustomize;
 
-/// The schemas that are files of the repository.
-const FILES: [(&str, &str); 3] = [
+/// What is a file of the repository.
+const FILES: [(&str, &str); 4] = [
     ("output", include_str!("../../docs/schema/output.json")),
     ("cases", include_str!("../../docs/schema/cases.json")),
     ("settings", keys::SETTINGS),
+    ("kustomize", include_str!("../../docs/schema/kustomize.yaml")),
 ];
 
 /// The name of the schema of `.memgate.yaml`.
@@ -24,11 +24,8 @@ const PROJECT: &str = "project";
 /// The name of the schema of all kinds.
 const ALL: &str = "all";
 
-/// The name of the file for kustomize.
-const KUSTOMIZE: &str = "kustomize";
-
 /// The names of what is made from the platforms.
-const MADE: [&str; 3] = [PROJECT, ALL, KUSTOMIZE];
+const MADE: [&str; 2] = [PROJECT, ALL];
 
 /// Print a JSON Schema of a kind, or of a file of memgate
 ///
@@ -71,10 +68,6 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     };
     if let Some((_, text)) = FILES.iter().find(|(file, _)| *file == name) {
         terminal.raw(text.as_bytes())?;
-        return Ok(ExitStatus::Clean);
-    }
-    if name == KUSTOMIZE {
-        terminal.raw(kustomize::configurations().as_bytes())?;
         return Ok(ExitStatus::Clean);
     }
     let definitions = definitions();

@@ -9,11 +9,13 @@ use std::sync::Arc;
 
 use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
-use memgate_workbench::files::kustomize::configurations;
 use serde_json::{Value, json};
 
 use crate::kustomize::run;
 use crate::objects::Objects;
+
+/// The file.
+const FILE: &str = include_str!("../../docs/schema/kustomize.yaml");
 
 /// A row of a list of the file: a field of a kind.
 struct Row {
@@ -93,10 +95,10 @@ fn built(file: &str, objects: &[Value], kustomization: &Value) -> Objects {
 #[test]
 #[ignore = "needs Go, for kubectl"]
 fn each_name_follows_the_object() {
-    let file = configurations();
+    let file = FILE;
     let mut tried = Vec::new();
     let mut objects = Vec::new();
-    for target in rows(&read(&file)["nameReference"]) {
+    for target in rows(&read(file)["nameReference"]) {
         for row in rows(&target["fieldSpecs"]).map(Row::read) {
             let shapes = [false, true].into_iter().filter(|has_lists| !has_lists || row.is_of_platform());
             let names = shapes.map(|has_lists| {
@@ -113,7 +115,7 @@ fn each_name_follows_the_object() {
     assert!(tried.len() > 300, "{} rows", tried.len());
     let kustomization =
         json!({"resources": ["objects.yaml"], "configurations": ["memgate.yaml"], "namePrefix": "p-"});
-    let rendered = built(&file, &objects, &kustomization);
+    let rendered = built(file, &objects, &kustomization);
     let made: BTreeSet<&str> = rendered.values().filter_map(|it| it["metadata"]["name"].as_str()).collect();
     let mut wrong = Vec::new();
     for (names, row) in &tried {
@@ -133,7 +135,7 @@ fn a_name_gets_the_hash_of_its_generator() {
         "spec": {"redis": {"secretRef": {"name": "notes-redis"}}}});
     let generator = json!([{"name": "notes-redis", "literals": ["REDIS_URL=redis://redis"]}]);
     let kustomization = json!({"resources": ["objects.yaml"], "configurations": ["memgate.yaml"], "secretGenerator": generator});
-    let rendered = built(&configurations(), &[memory], &kustomization);
+    let rendered = built(FILE, &[memory], &kustomization);
     let name = |kind: &str, pointer: &str| {
         let object = rendered.values().find(|it| it["kind"] == kind).expect("an object");
         object.pointer(pointer).and_then(Value::as_str).expect("a name").to_owned()
@@ -147,7 +149,7 @@ fn a_name_gets_the_hash_of_its_generator() {
 #[test]
 #[ignore = "needs Go, for kubectl"]
 fn each_namespace_can_follow() {
-    let file = configurations().replace("\n# namespace:", "\nnamespace:").replace("\n# - {path", "\n- {path");
+    let file = FILE.replace("\n# namespace:", "\nnamespace:").replace("\n# - {path", "\n- {path");
     let namespaces: Vec<Row> = rows(&read(&file)["namespace"]).map(Row::read).collect();
     assert!(namespaces.len() > 10, "{} rows", namespaces.len());
     let name = |index: usize| format!("from-{index}");

@@ -10,6 +10,7 @@ mod addresses;
 mod attacks;
 mod codes;
 mod examples;
+mod kustomize;
 mod library;
 mod messages;
 mod neighbours;

@@ -20,7 +20,6 @@ pub mod inputs;
 pub mod judge;
 pub(crate) mod judged_documents;
 pub mod kind_schema;
-pub mod kustomize;
 pub mod load;
 pub mod map;
 pub mod map_verdicts;

@@ -1,4 +1,5 @@
-//! The file by which kustomize knows what refers to what in the objects of all platforms.
+//! The file by which kustomize knows what refers to what in the objects of all platforms, docs/schema/kustomize.yaml, has a row for
+//! each reference of a platform. `BLESS=1 cargo test --test documents kustomize` writes it anew.
 //!
 //! kustomize renames objects (`namePrefix`, `nameSuffix`, hashes of generators) and what names them, but of the latter it knows
 //! only the kinds of Kubernetes itself. A file below `configurations:` adds rows: a `nameReference` for each kind that is named,
@@ -60,7 +61,7 @@ struct Rows {
 }
 
 /// The file, for all platforms.
-pub fn configurations() -> String {
+fn configurations() -> String {
     let mut rows = Rows::default();
     for family in memgate_platforms::ALL {
         for edge in family.edges {
@@ -169,18 +170,24 @@ fn new(kind: &str, group: &str) -> GroupKind {
     GroupKind { kind: kind.to_owned(), group: group.to_owned() }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+#[test]
+fn the_file_for_kustomize_has_each_reference() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/schema/kustomize.yaml");
+    let wanted = configurations();
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(path, &wanted).expect("written");
+    }
+    let is_current = std::fs::read_to_string(path).expect("read") == wanted;
+    assert!(is_current, "kustomize.yaml is out of date: BLESS=1 cargo test --test documents kustomize");
+}
 
-    #[test]
-    fn a_path_has_no_mark_for_lists_and_a_mark_for_slashes() {
-        for (pointer, path) in [
-            ("/spec/headers/*/name", "spec/headers/name"),
-            ("/spec/tools/*", "spec/tools"),
-            ("/metadata/labels/a.b~1c", "metadata/labels/a.b\\/c"),
-        ] {
-            assert_eq!(FieldSpec::new(pointer, &new("A", "")).path, path);
-        }
+#[test]
+fn a_path_has_no_mark_for_lists_and_a_mark_for_slashes() {
+    for (pointer, path) in [
+        ("/spec/headers/*/name", "spec/headers/name"),
+        ("/spec/tools/*", "spec/tools"),
+        ("/metadata/labels/a.b~1c", "metadata/labels/a.b\\/c"),
+    ] {
+        assert_eq!(FieldSpec::new(pointer, &new("A", "")).path, path);
     }
 }
