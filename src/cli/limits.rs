@@ -187,7 +187,7 @@ mod tests {
             ("maxBodyBytes: 0", "maxBodyBytes: give a number of bytes above zero"),
             ("maxBodyBytes: 8MB", "8Mi"),
             ("maxBodyBytes: 41Mi", "maxBodyBytes: 42991616 must not be above maxBytesInFlight (41943040)"),
-            ("maxBytesInFlight: 4Mi", "maxBodyBytes: 8388608 must not"),
+            ("maxBytesInFlight: 4Mi", "maxBodyBytes: 20971520 must not"),
             ("maxRequests: 2048", "maxConnections (2048)"),
             ("maxConnections: 0", "whole number"),
             ("queueWait: 2s", "at most 1s"),

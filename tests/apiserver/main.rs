@@ -21,6 +21,7 @@
 //! certs                                              memgate's own certificates
 //! wait, doctor, explain_pod, what_if, aggregated   commands that read a cluster
 //! failing_lookups                                    lookups that fail
+//! sizes                                              objects whose reviews are large
 //! faults                                             failures around memgate that must not lose a call
 //! releases                                           which trials a run takes
 //! request, samples, shell                            helpers
@@ -73,6 +74,7 @@ mod resources;
 mod samples;
 mod schema_parity;
 mod shell;
+mod sizes;
 mod stub;
 mod valid;
 mod wait;
@@ -131,6 +133,7 @@ fn trials() -> Result<Vec<Trial>> {
         explain_pod::trials(),
         what_if::trials(),
         resources::trials(),
+        sizes::trials(),
         kubectl_output::trials(),
         schema_parity::trials(),
         layouts::trials(),

@@ -27,4 +27,5 @@ mod running;
 mod serving;
 mod stall;
 mod timers;
+mod unjudged;
 mod wire;

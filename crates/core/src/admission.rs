@@ -29,6 +29,12 @@ use self::texts::Complaint;
 /// How long the id of a review may be. An apiserver's has 36 bytes.
 const MAX_UID_BYTES: usize = 256;
 
+/// How many bytes of a review its head may have: all that an apiserver writes before the object.
+pub const MAX_HEAD_BYTES: usize = 64 << 10;
+
+/// What an apiserver writes behind the fields of a request that no object can change, or only the user.
+const BEHIND_HEAD: [&[u8]; 2] = [br#","object":"#, br#","userInfo":"#];
+
 /// Why a body is not an AdmissionReview that can be answered; a 400 with this text.
 #[derive(Debug, thiserror::Error)]
 pub enum Malformed {
@@ -175,6 +181,16 @@ pub fn parse(body: &str) -> Result<Review<'_>, Malformed> {
     Ok(Review { uid, dry_run: sent.dry_run.unwrap_or_default(), request })
 }
 
+/// The head of a review whose object cannot be read, as a review of an empty object; `None` where it has none.
+pub fn head(body: &[u8]) -> Option<String> {
+    let body = body.get(..MAX_HEAD_BYTES).unwrap_or(body);
+    BEHIND_HEAD.into_iter().find_map(|mark| {
+        let end = body.windows(mark.len()).position(|part| part == mark)?;
+        let head = format!("{},\"object\":{{}}}}}}", str::from_utf8(body.get(..end)?).ok()?);
+        parse(&head).is_ok().then_some(head)
+    })
+}
+
 fn or_empty(text: Option<Text<'_>>) -> Cow<'_, str> {
     text.unwrap_or_default().0
 }
@@ -217,7 +233,13 @@ pub fn admitted_without(decision: &Decision) -> Option<String> {
 pub fn hold(review: &Review<'_>, decision: &Decision, message: &str) -> Vec<u8> {
     let findings: Vec<&Finding> = decision.findings.iter().collect();
     let response = ReviewResponse::new(review, &findings, &[], Reason::ReferencePending, Some(decision));
-    ReviewResponse { waits: Some(message), ..response }.to_bytes()
+    ReviewResponse { refused: Some((403, "Forbidden", message)), ..response }.to_bytes()
+}
+
+/// The response that refuses what cannot be judged, with the code and the reason of its status.
+pub fn refuse(review: &Review<'_>, decision: &Decision, status: (u16, &'static str, &str)) -> Vec<u8> {
+    let response = ReviewResponse::new(review, &[], &[], decision.reason, Some(decision));
+    ReviewResponse { refused: Some(status), ..response }.to_bytes()
 }
 
 /// The response of both calls together: mutates, then validates the result, as the apiserver would.

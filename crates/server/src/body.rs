@@ -10,6 +10,7 @@ use http_body_util::BodyExt;
 use crate::concurrency_limiter::{BytesClaim, ConcurrencyLimiter, SMALL_BODY_BYTES};
 use crate::options::PAGE_BYTES;
 use crate::rejection::Rejection;
+use memgate_core::admission::MAX_HEAD_BYTES;
 
 /// The bytes of a body or an answer with the claim on them. The claim ends with the last reference to the bytes.
 struct Claimed {
@@ -28,23 +29,19 @@ fn content_length(body: &Body) -> Option<usize> {
     body.size_hint().exact().map(|length| usize::try_from(length).unwrap_or(usize::MAX))
 }
 
-/// Whether the `Content-Length` exceeds the limit.
-pub(super) fn is_too_large(body: &Body, limit: usize) -> bool {
-    content_length(body).is_some_and(|length| length > limit)
-}
-
-/// Reads the body to its end. The returned bytes hold their claim, also while a decision still reads them after its
-/// caller has gone.
+/// Reads the body to its end; of one beyond the limit only the head. Also returns whether the body is within the limit. The
+/// returned bytes hold their claim, also while a decision still reads them after its caller has gone.
 ///
 /// # Errors
-/// When the body is too large or broken, or finds no room.
+/// When the body is broken, or finds no room.
 pub(super) async fn read(
     body: &mut Body,
     limit: usize,
     limiter: &Arc<ConcurrencyLimiter>,
-) -> Result<Bytes, Rejection> {
+) -> Result<(Bytes, bool), Rejection> {
     let length = content_length(body);
-    let large = length.filter(|length| *length > SMALL_BODY_BYTES);
+    let mut fits = length.is_none_or(|length| length <= limit);
+    let large = length.filter(|length| fits && *length > SMALL_BODY_BYTES);
     let claim = match large {
         Some(length) => limiter.claim_large(length).await,
         None => limiter.claim(0).await,
@@ -54,16 +51,24 @@ pub(super) async fn read(
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(Rejection::BodyBroken)?.into_data() else { continue };
         let total = whole.len() + data.len();
-        if total > limit {
-            return Err(Rejection::TooLarge { limit });
+        fits &= total <= limit;
+        if !fits && whole.len() >= MAX_HEAD_BYTES {
+            break;
         }
         claim.grow_to(total).await.map_err(Rejection::Overloaded)?;
         if whole.is_empty() && length == Some(data.len()) {
-            return Ok(Bytes::from_owner(Claimed { bytes: data, _claim: claim }));
+            return Ok((Bytes::from_owner(Claimed { bytes: data, _claim: claim }), fits));
         }
         whole.extend_from_slice(&data);
     }
-    Ok(Bytes::from_owner(Claimed { bytes: whole.into(), _claim: claim }))
+    if fits {
+        // A chunked body does not say that it has ended.
+        *body = Body::empty();
+    } else {
+        whole.truncate(MAX_HEAD_BYTES);
+        whole.shrink_to_fit();
+    }
+    Ok((Bytes::from_owner(Claimed { bytes: whole.into(), _claim: claim }), fits))
 }
 
 /// The same answer with a claim on its bytes, which ends when the connection has encrypted the last of them. The rest

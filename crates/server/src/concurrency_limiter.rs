@@ -2,8 +2,8 @@
 //!
 //! Bodies and answers share one budget of bytes. A large body claims its whole `Content-Length` before it is read, so
 //! that the bodies that fit are read to their end. A small one claims what has arrived. Large bodies together get seven
-//! eighths of the budget, and never wait for it in front of small ones: a few slow senders of large bodies cannot stop the
-//! reviews of others.
+//! eighths of the budget, huge ones a half, and never wait for it in front of smaller ones: a few slow senders of large
+//! bodies cannot stop the reviews of others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +16,9 @@ use crate::options::{Limits, PAGE_BYTES};
 /// The largest body that claims its bytes as they arrive. Most pods are below 64 KiB.
 pub(super) const SMALL_BODY_BYTES: usize = 256 << 10;
 
+/// The largest body that is not huge: an object of more than 1.3 MiB of which an apiserver writes each byte as six.
+const LARGE_BODY_BYTES: usize = 8 << 20;
+
 /// Semaphores for requests, and for the pages of bodies and answers.
 #[derive(Debug)]
 pub(super) struct ConcurrencyLimiter {
@@ -23,6 +26,8 @@ pub(super) struct ConcurrencyLimiter {
     pages: Arc<Semaphore>,
     /// The pages that large bodies may claim.
     large_pages: Arc<Semaphore>,
+    /// Those of them that huge bodies may claim.
+    huge_pages: Arc<Semaphore>,
     all_pages: usize,
     /// How long a request waits for a permit.
     wait: Duration,
@@ -32,12 +37,14 @@ impl ConcurrencyLimiter {
     /// A limiter with all permits free.
     pub(super) fn new(limits: &Limits) -> Self {
         let all_pages = limits.body_bytes.div_ceil(PAGE_BYTES).min(Semaphore::MAX_PERMITS);
+        let share = |pages: usize| {
+            Arc::new(Semaphore::new(pages.max(limits.body.div_ceil(PAGE_BYTES)).min(all_pages)))
+        };
         Self {
             requests: Arc::new(Semaphore::new(limits.requests.clamp(1, Semaphore::MAX_PERMITS))),
             pages: Arc::new(Semaphore::new(all_pages)),
-            large_pages: Arc::new(Semaphore::new(
-                (all_pages * 7 / 8).max(limits.body.div_ceil(PAGE_BYTES)).min(all_pages),
-            )),
+            large_pages: share(all_pages * 7 / 8),
+            huge_pages: share(all_pages / 2),
             all_pages,
             wait: limits.wait,
         }
@@ -51,21 +58,29 @@ impl ConcurrencyLimiter {
     /// A claim on so many bytes, rounded up to whole pages.
     pub(super) async fn claim(self: &Arc<Self>, bytes: usize) -> Result<BytesClaim, ShedCause> {
         let acquired = self.acquire(&self.pages, bytes.div_ceil(PAGE_BYTES)).await;
-        Ok(BytesClaim { limiter: Arc::clone(self), pages: acquired.ok_or(ShedCause::Bytes)?, _large: None })
+        Ok(BytesClaim {
+            limiter: Arc::clone(self),
+            pages: acquired.ok_or(ShedCause::Bytes)?,
+            _of_large: Vec::new(),
+        })
     }
 
     /// A claim on the whole length of a large body.
     pub(super) async fn claim_large(self: &Arc<Self>, bytes: usize) -> Result<BytesClaim, ShedCause> {
-        let large = self.acquire(&self.large_pages, bytes.div_ceil(PAGE_BYTES)).await;
-        let large = large.ok_or(ShedCause::Bytes)?;
-        Ok(BytesClaim { _large: Some(large), ..self.claim_now(bytes)? })
+        let huge = (bytes > LARGE_BODY_BYTES).then_some(&self.huge_pages);
+        let mut of_large = Vec::new();
+        for pages in huge.into_iter().chain([&self.large_pages]) {
+            let acquired = self.acquire(pages, bytes.div_ceil(PAGE_BYTES)).await;
+            of_large.push(acquired.ok_or(ShedCause::Bytes)?);
+        }
+        Ok(BytesClaim { _of_large: of_large, ..self.claim_now(bytes)? })
     }
 
     /// A claim that does not wait, on bytes that are in memory already.
     pub(super) fn claim_now(self: &Arc<Self>, bytes: usize) -> Result<BytesClaim, ShedCause> {
         let count = u32::try_from(bytes.div_ceil(PAGE_BYTES)).map_err(|_| ShedCause::Bytes)?;
         let pages = Arc::clone(&self.pages).try_acquire_many_owned(count).map_err(|_| ShedCause::Bytes)?;
-        Ok(BytesClaim { limiter: Arc::clone(self), pages, _large: None })
+        Ok(BytesClaim { limiter: Arc::clone(self), pages, _of_large: Vec::new() })
     }
 
     /// The bytes that bodies and answers have claimed.
@@ -89,7 +104,8 @@ impl ConcurrencyLimiter {
 pub(super) struct BytesClaim {
     limiter: Arc<ConcurrencyLimiter>,
     pages: OwnedSemaphorePermit,
-    _large: Option<OwnedSemaphorePermit>,
+    /// Its shares of what large and huge bodies may claim.
+    _of_large: Vec<OwnedSemaphorePermit>,
 }
 
 impl BytesClaim {
@@ -146,6 +162,17 @@ mod tests {
         assert!(limiter.claim(1 << 20).await.is_ok());
         drop(large);
         assert!(limiter.claim_large(8 << 20).await.is_ok());
+        assert_eq!(limiter.bytes_in_use(), 0);
+    }
+
+    #[tokio::test]
+    async fn huge_bodies_leave_room_for_large_ones() {
+        let limiter = limiter(40 << 20, 8);
+        let huge = limiter.claim_large(20 << 20).await.expect("room");
+        assert_eq!(limiter.claim_large((8 << 20) + 1).await.err(), Some(ShedCause::Bytes));
+        assert!(limiter.claim_large(8 << 20).await.is_ok());
+        drop(huge);
+        assert!(limiter.claim_large(20 << 20).await.is_ok());
         assert_eq!(limiter.bytes_in_use(), 0);
     }
 

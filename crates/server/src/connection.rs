@@ -38,7 +38,7 @@ use memgate_certs::library_error::explained;
 use memgate_certs::tls::ServingCert;
 
 /// How much is read from a closed connection whose peer goes on sending: twice the largest body.
-const MAX_LINGER_BYTES: usize = 16 << 20;
+const MAX_LINGER_BYTES: usize = 40 << 20;
 
 /// The largest read buffer of a connection. hyper's default is 400 KiB, which it keeps while the connection is idle.
 /// TLS delivers at most 16 KiB at a time.

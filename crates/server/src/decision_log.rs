@@ -1,9 +1,13 @@
-//! Limits the log lines of decisions: those of all namespaces together, and those of each one, so that the decisions of
+//! Limits the log lines of decisions: those of all together, of each namespace and of each user, so that the decisions of
 //! one tenant do not hide those of another. What was left out is counted, and logged once a minute for each namespace.
+//!
+//! A tenant may have many namespaces, or many users. So each namespace also has a few lines that no other one takes,
+//! whoever writes to it: the controllers of the cluster write to all namespaces as the same users.
 //!
 //! Denials have buckets of their own, so that allowed requests cannot hide them.
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
 use std::mem;
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,10 +29,15 @@ const OF_ALL: [u32; 2] = [5_000, 100];
 /// The share of one namespace.
 const OF_NAMESPACE: [u32; 2] = [200, 10];
 
-/// The lines a minute that many namespaces together cannot take from one.
-const BEYOND: NonZeroU32 = NonZeroU32::MIN;
+/// The share of one user in all namespaces, a fifth of all. The service accounts of a namespace have it together.
+const OF_USER: [u32; 2] = [1_000, 20];
 
-/// How many namespaces have a share of their own. If more have decisions at the same time, the rest has one together.
+/// The lines of a namespace that others cannot take from it: at once, and a minute. Those of [`MAX_NAMESPACES`] are as
+/// many as those of all together.
+const RESERVE: [u32; 2] = [30, 6];
+
+/// How many namespaces, and how many users, have a share of their own. If more have decisions at the same time, the rest
+/// has one together.
 const MAX_NAMESPACES: usize = 1_024;
 
 /// How often the decisions that were not logged are reported.
@@ -50,8 +59,11 @@ type Buckets<K, C> = RateLimiter<K, HashMapStateStore<K>, C, NoOpMiddleware<<C a
 pub(super) struct DecisionLog<C: Clock = DefaultClock> {
     of_all: Buckets<bool, C>,
     of_namespaces: Buckets<(bool, String), C>,
-    /// Lines of namespaces while all together have none left.
-    beyond: Buckets<(bool, String), C>,
+    /// By the hash of a user.
+    of_users: Buckets<(bool, u64), C>,
+    /// Lines of namespaces while the user, or all together, have none left.
+    reserves: Buckets<(bool, String), C>,
+    hasher: RandomState,
     left_out: Mutex<BTreeMap<String, u64>>,
 }
 
@@ -63,22 +75,33 @@ impl Default for DecisionLog {
 
 impl<C: Clock + Clone> DecisionLog<C> {
     fn new(clock: &C) -> Self {
-        let quota = |count: u32| Quota::per_second(NonZeroU32::MIN.saturating_add(count - 1));
-        let [of_all, of_namespace] = [OF_ALL, OF_NAMESPACE]
-            .map(|[burst, per_second]| quota(per_second).allow_burst(quota(burst).burst_size()));
+        let count = |count: u32| NonZeroU32::MIN.saturating_add(count - 1);
+        let quota =
+            |[burst, per_second]: [u32; 2]| Quota::per_second(count(per_second)).allow_burst(count(burst));
+        let [burst, per_minute] = RESERVE.map(count);
         Self {
-            of_all: RateLimiter::hashmap_with_clock(of_all, clock.clone()),
-            of_namespaces: RateLimiter::hashmap_with_clock(of_namespace, clock.clone()),
-            beyond: RateLimiter::hashmap_with_clock(Quota::per_minute(BEYOND), clock.clone()),
+            of_all: RateLimiter::hashmap_with_clock(quota(OF_ALL), clock.clone()),
+            of_namespaces: RateLimiter::hashmap_with_clock(quota(OF_NAMESPACE), clock.clone()),
+            of_users: RateLimiter::hashmap_with_clock(quota(OF_USER), clock.clone()),
+            reserves: RateLimiter::hashmap_with_clock(
+                Quota::per_minute(per_minute).allow_burst(burst),
+                clock.clone(),
+            ),
+            hasher: RandomState::new(),
             left_out: Mutex::default(),
         }
     }
 
-    /// Takes a line for a decision about an object of a namespace (empty: cluster-scoped).
+    /// Takes a line for a decision about an object of a namespace (empty: cluster-scoped) that a user writes.
     ///
     /// # Errors
     /// When the line must be left out.
-    pub(super) fn take(&self, is_denial: bool, namespace: &str) -> Result<(), Suppressed> {
+    pub(super) fn take<'u>(
+        &self,
+        is_denial: bool,
+        namespace: &str,
+        user: impl FnOnce() -> &'u str,
+    ) -> Result<(), Suppressed> {
         let mut name = match namespace {
             "" => CLUSTER_SCOPED,
             name if is_dns_label(name) => name,
@@ -86,7 +109,7 @@ impl<C: Clock + Clone> DecisionLog<C> {
         };
         if self.of_namespaces.len() >= MAX_NAMESPACES {
             self.of_namespaces.retain_recent();
-            self.beyond.retain_recent();
+            self.reserves.retain_recent();
         }
         if self.of_namespaces.len() >= MAX_NAMESPACES {
             name = OTHERS;
@@ -94,12 +117,25 @@ impl<C: Clock + Clone> DecisionLog<C> {
         // Its own bucket first: what it may not log takes nothing from the others.
         let key = (is_denial, name.to_owned());
         if self.of_namespaces.check_key(&key).is_ok()
-            && (self.of_all.check_key(&is_denial).is_ok() || self.beyond.check_key(&key).is_ok())
+            && (self.take_shared(is_denial, user()) || self.reserves.check_key(&key).is_ok())
         {
             return Ok(());
         }
         *self.left_out().entry(name.to_owned()).or_default() += 1;
         Err(Suppressed)
+    }
+
+    /// Takes a line of a user, and of all; whether there was one.
+    fn take_shared(&self, is_denial: bool, user: &str) -> bool {
+        if self.of_users.len() >= MAX_NAMESPACES {
+            self.of_users.retain_recent();
+        }
+        // A tenant makes as many accounts as it likes, but not namespaces.
+        let account = user.starts_with("system:serviceaccount:").then(|| user.rsplit_once(':')).flatten();
+        let owner = account.map_or(user, |(namespace, _)| namespace);
+        let is_known = self.of_users.len() < MAX_NAMESPACES;
+        let key = (is_denial, self.hasher.hash_one(if is_known { owner } else { OTHERS }));
+        self.of_users.check_key(&key).is_ok() && self.of_all.check_key(&is_denial).is_ok()
     }
 
     /// Reports what was left out, once a minute; never ends.
@@ -137,8 +173,19 @@ mod tests {
         (Log::new(&clock), clock)
     }
 
+    /// How many lines are logged about decisions for the user of a namespace.
     fn logged(log: &Log, is_denial: bool, namespace: &str, count: usize) -> usize {
-        (0..count).filter(|_| log.take(is_denial, namespace).is_ok()).count()
+        (0..count).filter(|_| log.take(is_denial, namespace, || namespace).is_ok()).count()
+    }
+
+    /// How many denials are logged of a user, as many in each of so many namespaces, in turns.
+    fn flooded(log: &Log, namespaces: usize, count: usize, user: impl Fn(usize) -> String) -> usize {
+        let turns = (0..count).flat_map(|_| 0..namespaces);
+        let taken = |number: &usize| {
+            let user = user(*number);
+            log.take(true, &format!("n-{number}"), || &user).is_ok()
+        };
+        turns.filter(taken).count()
     }
 
     fn left_out(log: &Log) -> Vec<String> {
@@ -165,10 +212,53 @@ mod tests {
     fn all_namespaces_together_have_a_limit() {
         let (log, clock) = log();
         let of_all = || (0..100).map(|it| logged(&log, true, &format!("n-{it}"), 100)).sum::<usize>();
-        // The first line of a namespace is logged all the same.
-        assert_eq!(of_all(), 5_000 + 50);
-        clock.advance(Duration::from_secs(1));
-        assert_eq!(of_all(), 100 + 49);
+        // The first lines of a namespace are logged all the same.
+        assert_eq!(of_all(), 5_000 + 50 * 30);
+        clock.advance(Duration::from_secs(10));
+        assert_eq!(of_all(), 1_000 + 40 * 30 + 50);
+    }
+
+    /// Tenants that write to forty namespaces, and a neighbour, who may be written for by the same controller.
+    #[test]
+    fn a_flood_of_many_namespaces_or_users_hides_no_line_of_a_neighbour() {
+        const CONTROLLER: &str = "system:serviceaccount:kube-system:replicaset-controller";
+        type User = fn(usize) -> String;
+        let rows: [(&str, User, &str, usize, usize); 5] = [
+            ("one user", |_| "mallory".to_owned(), "ann", 1_000, 200),
+            ("forty users", |number| format!("mallory-{number}"), "ann", 5_000, 30),
+            ("forty accounts", |it| format!("system:serviceaccount:tenant:a-{it}"), "ann", 1_000, 200),
+            (
+                "accounts of forty namespaces",
+                |it| format!("system:serviceaccount:n-{it}:a"),
+                "ann",
+                5_000,
+                30,
+            ),
+            ("a controller for all", |_| CONTROLLER.to_owned(), CONTROLLER, 1_000, 30),
+        ];
+        for (name, user, neighbour, most, burst) in rows {
+            let (log, clock) = log();
+            assert_eq!(flooded(&log, 40, 200, user), most + 40 * 30, "{name}");
+            let of_neighbour =
+                |count: usize| (0..count).filter(|_| log.take(true, "quiet", || neighbour).is_ok()).count();
+            assert_eq!(of_neighbour(burst), burst, "{name}");
+            for _ in 0..20 {
+                clock.advance(Duration::from_secs(10));
+                flooded(&log, 40, 200, user);
+                assert_eq!(of_neighbour(1), 1, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn as_many_users_as_anyone_likes_take_little_memory() {
+        let (log, clock) = log();
+        for _ in 0..100 {
+            clock.advance(Duration::from_secs(1));
+            flooded(&log, 1_000, 1, |number| format!("u-{number}"));
+            flooded(&log, 40, 10, |_| "n".repeat(1 << 10));
+            assert!(log.of_users.len() <= 2 + MAX_NAMESPACES);
+        }
     }
 
     #[test]

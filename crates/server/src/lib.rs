@@ -123,7 +123,8 @@ use memgate_model::snapshot::Snapshot;
 /// How many connections the health port accepts: a kubelet, a few scrapers, an operator.
 const MAX_HEALTH_CONNECTIONS: usize = 64;
 
-/// How many large reviews are decided at once, where there are so many cores. Each may hold a few times 8 MiB.
+/// How many large reviews are decided at once, where there are so many cores. Each may hold a few times 20 MiB,
+/// and all of them a few times [`Limits::body_bytes`].
 const MAX_LARGE_STEPS: usize = 4;
 
 /// After how many tasks the runtime polls sockets and timers, which costs about a microsecond.

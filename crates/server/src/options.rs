@@ -1,7 +1,7 @@
 //! What can be set about a server, with defaults that suit a webhook in a cluster.
 //!
-//! What callers can cause is bounded by these settings. A request beyond a limit gets 413 (body), 431 (headers), 429
-//! (requests, bytes, overload) or 504 (deadline). Beyond the connections the address with the most loses one (an IPv6 /64
+//! What callers can cause is bounded by these settings. A review beyond the limit of bodies is refused; another request
+//! beyond a limit gets 413 (body), 431 (headers), 429 (requests, bytes, overload) or 504 (deadline). Beyond the connections the address with the most loses one (an IPv6 /64
 //! counts as one): without a complete request head, else idle the longest. Handshakes have one token bucket for all callers.
 
 use std::net::{Ipv6Addr, SocketAddr};
@@ -80,11 +80,11 @@ impl Options {
 /// The type of [`decide`].
 pub type Decide = fn(&Request<'_>, &Snapshot) -> Decision;
 
-/// How much is accepted at once; what exceeds a limit is rejected with 413, 429 or 431.
+/// How much is accepted at once; what exceeds a limit is refused, or rejected with 413, 429 or 431.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// The largest body, in bytes. A review holds two objects, each of up to 1.5 MiB in etcd and 3 MiB in a request.
-    /// controller-runtime allows 7 MiB for the same reason.
+    /// The largest body, in bytes. A review holds two objects, each of up to 1.5 MiB in etcd and 3 MiB in a request, and an
+    /// apiserver writes some bytes as six. A larger review is refused.
     pub body: usize,
     /// The most bytes of bodies and answers in memory, of all requests together. A burst of large reviews, or callers
     /// that do not read, cannot exhaust a memory limit of 256 MiB.
@@ -111,7 +111,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            body: 8 << 20,
+            body: 20 << 20,
             body_bytes: 40 << 20,
             requests: 1024,
             connections: 2048,

@@ -12,8 +12,7 @@ pub(super) fn all() -> impl Iterator<Item = RequestLabels> {
     let decided = webhooks().flat_map(|webhook| {
         let operations = Operation::ALL.into_iter().map(Operation::name);
         operations.flat_map(move |operation| {
-            // The first is answered with an error, and the second is not answered.
-            let is_answer = |reason: &Reason| !matches!(reason, Reason::Unreadable | Reason::Cancelled);
+            let is_answer = |reason: &Reason| !matches!(reason, Reason::Cancelled);
             Reason::ALL.into_iter().filter(is_answer).flat_map(move |reason| {
                 let reason = reason.name();
                 ["allowed", "denied"].map(|verdict| RequestLabels { webhook, operation, verdict, reason })

@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use crate::metrics::labels::ShedCause;
 use memgate_core::admission;
+use memgate_model::reason::Reason;
 
 /// Why a request is rejected.
 #[derive(Debug, Error)]
@@ -29,7 +30,7 @@ pub(super) enum Rejection {
     #[error("timeout must be a duration above zero, such as 10s")]
     Timeout,
     /// A body beyond the limit.
-    #[error("the body is larger than {limit} bytes")]
+    #[error("too large to be judged: the body is larger than {limit} bytes")]
     TooLarge {
         /// The limit, in bytes.
         limit: usize,
@@ -89,6 +90,18 @@ impl Rejection {
         self.status_and_reason().1
     }
 
+    /// The reason and the status of the answer that refuses the review instead, where its object may be why it is rejected:
+    /// an error would let the object pass where the entry fails open.
+    pub(super) const fn refusal(&self) -> Option<(Reason, &'static str)> {
+        match self {
+            Self::TooLarge { .. } => Some((Reason::OverLimit, "RequestEntityTooLarge")),
+            Self::NotUtf8(_) | Self::Malformed(_) | Self::Unreadable(_) => {
+                Some((Reason::Unreadable, "BadRequest"))
+            }
+            _ => None,
+        }
+    }
+
     /// `Retry-After` in seconds; `None` when the same request would be rejected again.
     pub(super) const fn retry_after(&self) -> Option<u32> {
         match self.status() {
@@ -132,7 +145,6 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use memgate_model::reason::Reason;
 
     /// The list of reasons cannot be made from the enum, whose variants have contents. So it is compared with the source
     /// of `Rejection::status_and_reason`.

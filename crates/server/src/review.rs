@@ -5,6 +5,7 @@
 //! deciding it. A step of a large one runs on a thread for blocking work, because it would keep other connections
 //! waiting. Between two steps only the bytes of the review are kept.
 
+use std::cell::LazyCell;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -132,7 +133,7 @@ impl ReviewHandler {
     /// The answer to a review.
     pub(super) async fn answer(
         self: &Arc<Self>,
-        arrival: Arrival,
+        arrival: &Arrival,
         deadline: Deadline,
     ) -> Result<HandledReview, Rejection> {
         let mut snapshot = self.store.snapshot();
@@ -174,6 +175,25 @@ impl ReviewHandler {
             snapshot = Arc::new(Snapshot::overlaid(&snapshot, answers));
             steps += 1;
         }
+    }
+
+    /// The answer that refuses a review whose object cannot be judged; the rejection where there is another cause, or
+    /// where the review does not say which one it is.
+    pub(super) fn refuse(&self, arrival: &Arrival, rejection: Rejection) -> Result<HandledReview, Rejection> {
+        let Some((reason, status)) = rejection.refusal() else { return Err(rejection) };
+        let head = admission::head(&arrival.body).unwrap_or_default();
+        let Ok(review) = admission::parse(&head) else { return Err(rejection) };
+        let decision = Decision { phase: arrival.phase, ..Decision::pass(reason) };
+        let message = rejection.to_string();
+        let status = (rejection.status().as_u16(), status, &*message);
+        let answer = HandledReview {
+            body: admission::refuse(&review, &decision, status).into(),
+            labels: labels(arrival.phase, &review, false, reason),
+            is_ours: true,
+            denial: Some((message, String::new())),
+        };
+        self.log(arrival, &review, &decision, &answer);
+        Ok(answer)
     }
 
     /// Takes the step on a thread for blocking work, as soon as there is a permit. The permit ends with the step, which
@@ -243,7 +263,7 @@ impl ReviewHandler {
         let phase = step.arrival.phase;
         if let Some(wait) = self.must_hold(phase, review, &decision, step.made) {
             let answer = self.hold(review, &decision, &wait);
-            self.log(step, review, &decision, &answer);
+            self.log(&step.arrival, review, &decision, &answer);
             return Ok(answer);
         }
         let mut body = admission::respond(phase, review, &decision)?;
@@ -260,7 +280,7 @@ impl ReviewHandler {
             denial,
         };
         if phase == decision.phase {
-            self.log(step, review, &decision, &answer);
+            self.log(&step.arrival, review, &decision, &answer);
         }
         if let (Some(event_recorder), false) = (&self.event_recorder, review.dry_run) {
             for event in decision.events {
@@ -271,18 +291,19 @@ impl ReviewHandler {
     }
 
     /// Logs a verdict: the caller, the object, and the reason. What is empty is left out.
-    fn log(&self, step: &Step, review: &Review<'_>, decision: &Decision, answer: &HandledReview) {
-        let (arrival, request) = (&step.arrival, &review.request);
+    fn log(&self, arrival: &Arrival, review: &Review<'_>, decision: &Decision, answer: &HandledReview) {
+        let request = &review.request;
         let origin = decision.origin.as_ref();
         let denial = answer.denial.as_ref();
         let mut missing = None;
+        let user = LazyCell::new(|| request.occasion.user().name);
         let micros = || u64::try_from(arrival.start.elapsed().as_micros()).unwrap_or(u64::MAX);
         macro_rules! line {
             ($level:ident) => {
                 tracing::$level!(
                     webhook = answer.labels.webhook,
                     uid = &*cut(&review.uid, MAX_VALUE_CHARS),
-                    user = filled(&cut(&request.occasion.user().name, MAX_VALUE_CHARS)),
+                    user = filled(&cut(&user, MAX_VALUE_CHARS)),
                     kind = &*cut(&request.kind, MAX_VALUE_CHARS),
                     namespace = filled(&cut(&shown_name(&request.namespace), MAX_VALUE_CHARS)),
                     name = filled(&cut(&shown_name(&request.name), MAX_VALUE_CHARS)),
@@ -304,7 +325,7 @@ impl ReviewHandler {
         }
         if !answer.is_ours {
             line!(debug);
-        } else if self.decision_log.take(denial.is_some(), &request.namespace).is_err() {
+        } else if self.decision_log.take(denial.is_some(), &request.namespace, || &user).is_err() {
             self.metrics.admission.not_logged.inc();
         } else if denial.is_none() && decision.unmet.is_some() {
             missing = admission::admitted_without(decision);

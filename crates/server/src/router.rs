@@ -1,6 +1,6 @@
 //! The routes of the webhook: checks a request, has the review answered, and makes the response.
 //!
-//! The order of the checks is path, method, content type, encoding, length, body, permit, so that most bad requests are
+//! The order of the checks is path, method, content type, encoding, body, permit, so that most bad requests are
 //! rejected before they cost anything. An error never repeats a part of the body.
 
 use std::panic::AssertUnwindSafe;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::header::{ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::request::Parts;
@@ -78,7 +78,7 @@ async fn respond(app: &AppState, request: Request, caller: Option<&Caller>) -> R
         AssertUnwindSafe(answer(app, phase, (&head, caller), &mut body, start)).catch_unwind().await;
     // The panic hook has logged where and why.
     let answered = answered.unwrap_or(Err(Rejection::Panicked));
-    let (labels, response) = match answered {
+    let (labels, mut response) = match answered {
         Ok(answer) => (answer.labels, review_response(answer)),
         Err(rejection) => {
             log(&app.rejection_log, &rejection, webhook);
@@ -89,9 +89,13 @@ async fn respond(app: &AppState, request: Request, caller: Option<&Caller>) -> R
             }
             let labels =
                 RequestLabels { webhook, operation: "none", verdict: "error", reason: rejection.reason() };
-            (labels, reject(&rejection, body).await)
+            (labels, reject(&rejection))
         }
     };
+    // The rest of a small body is read, so that the connection can be used again.
+    if !body.is_end_stream() && !timeout(DISCARD_TIMEOUT, body::discard(&mut body)).await.unwrap_or(false) {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     in_flight.unanswered = None;
     app.metrics.admission.count_request(labels, began.elapsed());
     response
@@ -105,7 +109,7 @@ async fn answer(
     body: &mut Body,
     start: Instant,
 ) -> Result<HandledReview, Rejection> {
-    let phase = check(phase, head, body, app.body_limit)?;
+    let phase = check(phase, head)?;
     let allowed = deadline::timeout(head.uri.query()).map_err(|_| Rejection::Timeout)?;
     let deadline = Deadline::new(start, allowed.unwrap_or(app.request_time));
     if app.watchdog.is_behind() {
@@ -113,19 +117,24 @@ async fn answer(
     }
     let work = async {
         let reading = body::read(body, app.body_limit, &app.concurrency);
-        let body = timeout(app.body_time, reading).await.unwrap_or(Err(Rejection::BodyLate))?;
+        let (body, fits) = timeout(app.body_time, reading).await.unwrap_or(Err(Rejection::BodyLate))?;
         caller.inspect(|caller| caller.activity.body_received());
         // After the body, so that callers that send slowly do not take the permits of others.
         let _permit = app.concurrency.acquire_request().await.map_err(Rejection::Overloaded)?;
         let arrival = Arrival { phase, body, start, peer: caller.map(|caller| caller.peer) };
-        let mut answer = app.handler.answer(arrival, deadline).await?;
+        let answered = if fits {
+            app.handler.answer(&arrival, deadline).await
+        } else {
+            Err(Rejection::TooLarge { limit: app.body_limit })
+        };
+        let mut answer = answered.or_else(|rejection| app.handler.refuse(&arrival, rejection))?;
         answer.body = body::claim_answer(answer.body, &app.concurrency)?;
         Ok(answer)
     };
     timeout_at(deadline.answer, work).await.unwrap_or(Err(Rejection::Late))
 }
 
-fn check(phase: Option<Phase>, head: &Parts, body: &Body, limit: usize) -> Result<Phase, Rejection> {
+fn check(phase: Option<Phase>, head: &Parts) -> Result<Phase, Rejection> {
     if head.method != Method::POST {
         return Err(Rejection::Method);
     }
@@ -135,9 +144,6 @@ fn check(phase: Option<Phase>, head: &Parts, body: &Body, limit: usize) -> Resul
     }
     if !is_uncompressed(&head.headers) {
         return Err(Rejection::ContentEncoding);
-    }
-    if body::is_too_large(body, limit) {
-        return Err(Rejection::TooLarge { limit });
     }
     Ok(phase)
 }
@@ -164,9 +170,8 @@ fn review_response(answer: HandledReview) -> Response {
     ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], answer.body).into_response()
 }
 
-/// The response for a rejection. A small body is read to its end first. If that takes too long the connection cannot be
-/// used again, and the response has `Connection: close`.
-async fn reject(rejection: &Rejection, mut body: Body) -> Response {
+/// The response for a rejection.
+fn reject(rejection: &Rejection) -> Response {
     let mut response = (rejection.status(), format!("{rejection}\n")).into_response();
     let headers = response.headers_mut();
     if let Rejection::Method = rejection {
@@ -174,10 +179,6 @@ async fn reject(rejection: &Rejection, mut body: Body) -> Response {
     }
     if let Some(seconds) = rejection.retry_after() {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
-    }
-    let discarded = timeout(DISCARD_TIMEOUT, body::discard(&mut body)).await.unwrap_or(false);
-    if !discarded {
-        headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }

@@ -157,6 +157,37 @@ async fn a_flood_of_one_namespace_hides_no_line_of_another() {
     victim.until("each decision should be logged or counted", all_told).await;
 }
 
+/// R16 of stress/FAULTS.md: 12,000 denials in forty namespaces, by one user and by a user of each.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_forty_namespaces_hides_no_line_of_another() {
+    let as_user = |request: &[u8], user: &str| {
+        let review =
+            String::from_utf8(request.split(|byte| *byte == b'\n').next_back().unwrap().to_vec()).unwrap();
+        let mut review: Value = serde_json::from_str(&review).unwrap();
+        review["request"]["userInfo"] = json!({"username": user});
+        post("/validate", review.to_string().as_bytes())
+    };
+    for of_each in [false, true] {
+        let victim = Victim::start(&[]).await;
+        let floods = (0..40).map(|number| {
+            let user = if of_each { format!("mallory-{number}") } else { "mallory".to_owned() };
+            as_user(&memory(&format!("flood-{number}"), "none"), &user)
+        });
+        let floods: Vec<_> = floods.collect();
+        for request in &floods {
+            assert_eq!(flood(&victim, request, 300).await, 200);
+        }
+        let quiet = as_user(&memory("quiet", "none"), "ann");
+        for _ in 0..30 {
+            assert_eq!(victim.ask(&quiet).await.status, 200);
+        }
+        let lines = victim.lines();
+        assert_eq!(lines.iter().filter(|line| line["namespace"] == "quiet").count(), 30, "{of_each}");
+        let flooded = lines.iter().filter(|line| line["message"] == "decided").count() - 30;
+        assert!(flooded < 12_000, "{flooded}");
+    }
+}
+
 /// A pod of a controller has no name yet.
 #[tokio::test]
 async fn the_line_about_a_decision_names_the_controller_of_a_pod() {

@@ -17,13 +17,16 @@ const BOUND_MIB: u64 = 192;
 /// Both tests keep a machine busy; one after the other they take no longer than together.
 static ALONE: Mutex<()> = Mutex::const_new(());
 
-/// A review of exactly [`BODY_BYTES`] bytes.
-fn large(uid: usize) -> Vec<u8> {
+/// The largest review that is read.
+const MAX_BODY_BYTES: usize = 20 << 20;
+
+/// A review of exactly so many bytes.
+fn large(uid: usize, bytes: usize) -> Vec<u8> {
     let start = format!(
         r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u-{uid}","kind":{{"version":"v1","kind":"Pod"}},"operation":"CREATE","namespace":"team","object":{{"metadata":{{"labels":{{"arkonis.dev/deployment":"scout"}}}},"spec":{{"containers":[{{"name":"agent"}}]}},"status":{{"message":""#
     );
     let end = r#""}}}}"#;
-    let filling = "x".repeat(BODY_BYTES - start.len() - end.len());
+    let filling = "x".repeat(bytes - start.len() - end.len());
     format!("{start}{filling}{end}").into_bytes()
 }
 
@@ -59,7 +62,7 @@ async fn bodies_beyond_the_capacity_are_rejected_at_once_and_the_rest_is_served(
         })
         .await;
     let answers = callers.into_iter().enumerate().map(async |(uid, mut caller)| {
-        let answer = caller.send_for_answer(&large(uid)).await;
+        let answer = caller.send_for_answer(&large(uid, BODY_BYTES)).await;
         assert!(may_come_again(&answer) || is_good(&answer, uid));
         answer.status
     });
@@ -71,15 +74,15 @@ async fn bodies_beyond_the_capacity_are_rejected_at_once_and_the_rest_is_served(
 }
 
 /// Asks whether there is room, and again after a 429, as an apiserver does.
-async fn insist(victim: &Victim, uid: usize) {
-    let ask = String::from_utf8(head("/mutate?timeout=30s", BODY_BYTES)).unwrap();
+async fn insist(victim: &Victim, uid: usize, bytes: usize) {
+    let ask = String::from_utf8(head("/mutate?timeout=30s", bytes)).unwrap();
     let ask = ask.replace("\r\n\r\n", "\r\nexpect: 100-continue\r\n\r\n");
     for _ in 0..600 {
         let mut caller = victim.connect().await;
         caller.send(ask.as_bytes()).await;
         let answer = caller.answer().await;
         if answer.status == 100 {
-            let answer = caller.send_for_answer(&large(uid)).await;
+            let answer = caller.send_for_answer(&large(uid, bytes)).await;
             if answer.status == 200 {
                 assert!(is_good(&answer, uid));
                 return;
@@ -96,9 +99,19 @@ async fn insist(victim: &Victim, uid: usize) {
 /// S3 of stress/ATTACKS.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_callers_are_served_when_they_retry() {
+    all_are_served(CALLERS, BODY_BYTES).await;
+}
+
+/// S3 of stress/ATTACKS.md. One at a time has room.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn callers_of_the_largest_reviews_are_served_when_they_retry() {
+    all_are_served(CALLERS / 4, MAX_BODY_BYTES).await;
+}
+
+async fn all_are_served(callers: usize, bytes: usize) {
     let _alone = ALONE.lock().await;
     let victim = Victim::with_settings("timeoutBody: 1m").await;
-    join_all((0..CALLERS).map(|uid| insist(&victim, uid))).await;
+    join_all((0..callers).map(|uid| insist(&victim, uid, bytes))).await;
     assert!(victim.peak_mib() <= BOUND_MIB, "{} MiB", victim.peak_mib());
     assert_eq!(victim.metric("memgate_admission_bytes_in_flight").await, 0);
     victim.is_well().await;

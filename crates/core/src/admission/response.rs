@@ -50,8 +50,9 @@ pub(super) struct ReviewResponse<'a> {
     /// The decision, if this call gives the verdict. Only then there are findings that are not shown, and the audit
     /// annotations have the policies, the exemptions, and the id under which the log has the verdict.
     pub(super) judged_by: Option<&'a Decision>,
-    /// The message that refuses a held pod; its findings are reported when it is admitted.
-    pub(super) waits: Option<&'a str>,
+    /// The code, reason and message of the status that refuses a held pod, or what cannot be judged; no finding is
+    /// reported.
+    pub(super) refused: Option<(u16, &'static str, &'a str)>,
 }
 
 /// A `metav1.Status`.
@@ -84,7 +85,7 @@ struct StatusCause {
 }
 
 impl<'a> ReviewResponse<'a> {
-    /// An answer that does not wait for anything.
+    /// An answer to what was judged.
     pub(super) const fn new(
         review: &'a Review<'a>,
         findings: &'a [&'a Finding],
@@ -92,7 +93,7 @@ impl<'a> ReviewResponse<'a> {
         reason: Reason,
         judged_by: Option<&'a Decision>,
     ) -> Self {
-        Self { review, findings, edits, reason, judged_by, waits: None }
+        Self { review, findings, edits, reason, judged_by, refused: None }
     }
 
     pub(super) fn to_bytes(&self) -> Vec<u8> {
@@ -113,7 +114,7 @@ impl<'a> ReviewResponse<'a> {
         if !patch.is_empty() {
             write_patch(&mut out, &patch);
         }
-        let warnings = if self.waits.is_some() { Vec::new() } else { self.warnings(&warnings) };
+        let warnings = if self.refused.is_some() { Vec::new() } else { self.warnings(&warnings) };
         if !warnings.is_empty() {
             out.extend_from_slice(br#","warnings":"#);
             texts(&mut out, &warnings);
@@ -142,8 +143,8 @@ impl<'a> ReviewResponse<'a> {
         let failure = |code, reason, message, details| {
             Some(Status { code, status: "Failure", reason, message, details })
         };
-        if let Some(message) = self.waits {
-            return failure(403, "Forbidden", waiting(message, self.findings), self.details(Vec::new()));
+        if let Some((code, reason, message)) = self.refused {
+            return failure(code, reason, waiting(message, self.findings), self.details(Vec::new()));
         }
         if denials.is_empty() {
             return None;

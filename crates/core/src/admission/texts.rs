@@ -102,7 +102,8 @@ pub(super) fn message_with_help(finding: &Finding) -> String {
     }
 }
 
-/// The message for a pod that has to wait: `message`, and the code of what the pod would be admitted without.
+/// The message that refuses a pod for now, or what cannot be judged: `message`, and the code of what the pod would be
+/// admitted without.
 pub(super) fn waiting(message: &str, findings: &[&Finding]) -> String {
     let is_missing = |finding: &&&Finding| finding.cause == Cause::NotFound;
     // An address that is missing is a finding about the memory that has it.

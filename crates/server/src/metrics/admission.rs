@@ -68,7 +68,7 @@ impl AdmissionMetrics {
             not_logged: add(
                 registry,
                 "decisions_not_logged",
-                "Decisions without a log line, because their namespace, or all together, had too many",
+                "Decisions without a log line, because their namespace, their user, or all together, had too many",
             ),
             pods_held: add_counters(
                 registry,

@@ -76,7 +76,7 @@ async fn asked(handler: &Arc<ReviewHandler>, phase: Phase, pod: &Value, dry_run:
     let now = Instant::now();
     let deadline = Deadline::new(now, Duration::from_secs(10));
     let arrival = Arrival { phase, body: review.to_string().into(), start: now, peer: None };
-    let answer = handler.answer(arrival, deadline).await;
+    let answer = handler.answer(&arrival, deadline).await;
     let answer = answer.expect("an answer");
     let mut body: Value = serde_json::from_slice(&answer.body).expect("JSON");
     assert_eq!(body["response"]["auditAnnotations"]["reason"], answer.labels.reason);
@@ -385,7 +385,7 @@ async fn users_of_a_memory_are_named_although_they_are_not_held() {
     let now = Instant::now();
     let arrival = Arrival { phase: Phase::Validate, body: review.to_string().into(), start: now, peer: None };
     let handler = Arc::new(handler);
-    let answer = handler.answer(arrival, Deadline::new(now, Duration::from_secs(10))).await;
+    let answer = handler.answer(&arrival, Deadline::new(now, Duration::from_secs(10))).await;
     let body = String::from_utf8_lossy(&answer.expect("an answer").body).into_owned();
     assert!(body.contains("scout"), "{body}");
 }
@@ -435,7 +435,7 @@ async fn the_line_about_a_denial_has_its_field() {
     let now = Instant::now();
     let arrival = Arrival { phase: Phase::Validate, body: review.to_string().into(), start: now, peer: None };
     let deadline = Deadline::new(now, Duration::from_secs(10));
-    let answer = handler.answer(arrival, deadline).await.expect("an answer");
+    let answer = handler.answer(&arrival, deadline).await.expect("an answer");
     assert_eq!(answer.labels.verdict, "denied");
     let [line]: [String; 1] = lines.take().try_into().expect("one line");
     assert!(line.contains("field=\"spec.redis\"") && line.contains("denial=\""), "{line}");
