@@ -217,11 +217,13 @@ fn other_rights(fixture: &Fixture) -> Result<()> {
     let both_verbs = format!(
         r#"{{"apiGroups": ["memgate.dev"], "resources": ["webhooks"], "resourceNames": ["{namespace}"], "verbs": ["*"]}}"#
     );
+    let for_all = SKIP.replace("\"verbs\"", "\"resourceNames\": [\"*\"], \"verbs\"");
     let not_this = SKIP.replace("\"verbs\"", "\"resourceNames\": [\"tenant\", \"arkonis\"], \"verbs\"");
     for (place, rule, verbs) in [
-        // In the namespace of the tenant: the same right, and every right.
+        // In the namespace of the tenant: the same right, every right, and the name for all.
         (Some(&*namespace), SKIP, [("skip", true), ("never", false)]),
         (Some(&*namespace), EVERYTHING, [("skip", true), ("never", true)]),
+        (Some(&*namespace), &for_all, [("skip", false), ("never", false)]),
         // In memgate's own: every verb on the name, every right, and other names.
         (Some(home), &both_verbs, [("skip", true), ("never", true)]),
         (Some(home), EVERYTHING, [("skip", true), ("never", true)]),
