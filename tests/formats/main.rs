@@ -15,6 +15,7 @@ mod archive;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod cel;
 mod ci;
 mod corpus;
 mod false_alarms;

@@ -10,12 +10,13 @@
 mod cost;
 mod value;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kube_cel::cel::objects::OptionalValue;
 use kube_cel::cel::{Context, Value};
 use serde_json::Value as Json;
 
+use crate::cel::cost::Bounds;
 use crate::check::OldElements;
 use crate::crd::{CelRule, SchemaNode};
 use crate::place::Place;
@@ -36,6 +37,13 @@ const MIN_COST_OF_BYTE: u64 = 64;
 /// What the rules of all objects of a run may cost, beyond that.
 const MAX_COST_OF_RUN: u64 = 20_000_000;
 
+/// How many values a rule may hold at once: some 250 bytes each, with all that surrounds them.
+const MAX_PEAK: u64 = 512 << 10;
+
+/// A rule that may hold more than so many has [`LARGE`], so that no more memory is needed where there are many cores.
+const LARGE_PEAK: u64 = MAX_PEAK / 64;
+static LARGE: Mutex<()> = Mutex::new(());
+
 /// How many rules of a definition are compiled.
 const MAX_RULES: usize = 1_000;
 
@@ -54,6 +62,9 @@ const BYTES_PER_LOOK: usize = 8;
 
 /// Why a rule is not evaluated that would cost more than is left.
 const TOO_MUCH: &str = "it may take too long";
+
+/// Why a rule is not evaluated that holds more than [`MAX_PEAK`].
+const TOO_LARGE: &str = "it may take too much memory";
 
 /// The same for the rule at which nothing is left.
 const ENDED: &str = "it and all rules behind it may take too long";
@@ -247,10 +258,17 @@ impl<'d> Walk<'d> {
         if program.reads_old && here.old.is_none() && !rule.with_new {
             return Ok(());
         }
-        if !self.spend(cost::of(&program.expression, seen.weight)) {
+        let bounds = cost::of(&program.expression, seen.weight);
+        if !self.spend(bounds.cost) {
             return Err(TOO_MUCH);
         }
-        let (kind, words) = match seen.outcome(rule, program) {
+        if bounds.peak > MAX_PEAK {
+            return Err(TOO_LARGE);
+        }
+        let alone = alone(&bounds);
+        let outcome = seen.outcome(rule, program);
+        drop(alone);
+        let (kind, words) = match outcome {
             Outcome::Holds => return Ok(()),
             // The schema reports what is wrong there.
             Outcome::Failed(_) | Outcome::Unknown(_) if is_among(&self.faulty, here) => return Ok(()),
@@ -271,10 +289,12 @@ impl<'d> Walk<'d> {
     /// that may hold credentials.
     fn words(&mut self, seen: &Seen<'_, 'd>, rule: &CelRule) -> Option<String> {
         let program = rule.message_expression.as_ref()?.program().ok()?;
-        let cost = cost::of(&program.expression, seen.weight).saturating_add(2 * seen.weight);
-        if holds_credential(&seen.here.path.pointer()) || !self.spend(cost) {
+        let bounds = cost::of(&program.expression, seen.weight);
+        let cost = bounds.cost.saturating_add(2 * seen.weight);
+        if holds_credential(&seen.here.path.pointer()) || bounds.peak > MAX_PEAK || !self.spend(cost) {
             return None;
         }
+        let _alone = alone(&bounds);
         let mut context = functions::CONTEXT.new_inner_scope();
         let own = value::seen(seen.here.value, Some(seen.schema), None);
         context.add_variable_from_value("self", value::masked(own, ""));
@@ -286,6 +306,11 @@ impl<'d> Walk<'d> {
         let is_line = !text.is_empty() && text.len() <= MAX_MESSAGE_BYTES && !text.contains(['\n', '\r']);
         is_line.then(|| text.to_owned())
     }
+}
+
+/// What a rule has that takes much memory, while it is evaluated.
+fn alone(bounds: &Bounds) -> Option<MutexGuard<'static, ()>> {
+    (bounds.peak > LARGE_PEAK).then(|| LARGE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 fn is_among(places: &Members<Box<str>>, here: &Place<'_, '_>) -> bool {

@@ -1,13 +1,13 @@
-//! What it costs at most to evaluate a rule, known before it is evaluated: the evaluator has no bound, but CEL has no
-//! loops but macros.
+//! What it costs at most to evaluate a rule, and how much it holds at once, known before it is evaluated: the evaluator
+//! has no bound, but CEL has no loops but macros.
 //!
 //! The unit is one value that is read, made or copied; each use of a value copies it.
 
-use kube_cel::cel::common::ast::{ComprehensionExpr, Expr, IdedExpr, LiteralValue};
+use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr, LiteralValue, operators};
 
 use crate::cel::value::BYTES_PER_VALUE;
 use crate::program::below;
-use crate::program::functions::has_pattern;
+use crate::program::functions::{self, Growth, has_pattern};
 
 /// What matching a pattern costs for each value of the text: a pattern may have a thousand states in each byte.
 const OF_PATTERN: u64 = 128;
@@ -18,8 +18,18 @@ const DISTINCT: &str = "distinct";
 /// What it costs to begin.
 const AT_LEAST: u64 = 16;
 
-/// How much larger than the product of two weights a text may be that is made of both.
+/// How much larger than the product of two weights it may be to compare both.
 const OF_PRODUCT: u64 = BYTES_PER_VALUE as u64;
+
+/// How much larger than what it is made of a text may be: `0.1` has 326 characters to the power of 324, an address that is
+/// not one a fault for each dot.
+const OF_TEXT: u64 = 64;
+
+/// How many copies of a value there are while it is made and handed on.
+pub(super) const COPIES: u64 = 3;
+
+/// The operators whose result is as large as their operands; that of the others is a number, or true or false.
+const JOINING: [&str; 4] = [operators::ADD, operators::CONDITIONAL, operators::INDEX, operators::OPT_INDEX];
 
 /// How large a value is, in values.
 #[derive(Clone, Copy)]
@@ -38,6 +48,15 @@ impl Size {
         Self { average: sum(self.average, other.average), most: sum(self.most, other.most) }
     }
 
+    /// The same in each turn.
+    const fn all(values: u64) -> Self {
+        Self { average: values, most: values }
+    }
+
+    const fn of_bytes(bytes: usize) -> Self {
+        Self::all(1 + (bytes / BYTES_PER_VALUE) as u64)
+    }
+
     /// For each value of one all of the other. Two averages may be large in the same turn.
     fn times(self, other: Self) -> Self {
         let product = u64::saturating_mul;
@@ -45,13 +64,38 @@ impl Size {
     }
 }
 
-/// What it costs at most to evaluate a rule on values of this weight.
-pub(super) fn of(expression: &IdedExpr, weight: u64) -> u64 {
-    let all = Size { average: weight, most: weight };
-    let mut estimate =
-        Estimate { variables: vec![("self", all), ("oldSelf", all)], turns: 1, cost: AT_LEAST };
-    estimate.expression(expression);
-    estimate.cost
+/// What it takes at most to evaluate an expression.
+pub(super) struct Bounds {
+    pub(super) cost: u64,
+    /// How many values it holds at once.
+    pub(super) peak: u64,
+    /// How large its result is.
+    #[cfg(test)]
+    pub(super) result: u64,
+}
+
+/// What it takes at most to evaluate a rule on values of this weight.
+pub(super) fn of(expression: &IdedExpr, weight: u64) -> Bounds {
+    let all = Size::all(weight);
+    let variables = vec![("self", all), ("oldSelf", all)];
+    let mut estimate = Estimate { variables, turns: 1, cost: AT_LEAST, held: 0, peak: 0 };
+    let _result = estimate.expression(expression);
+    Bounds {
+        cost: estimate.cost,
+        peak: estimate.peak,
+        #[cfg(test)]
+        result: _result.most,
+    }
+}
+
+/// The digits of all numbers with a precision in a text of `format`.
+fn digits(format: &IdedExpr) -> u64 {
+    let Expr::Literal(LiteralValue::String(text)) = &format.expr else { return u64::MAX };
+    let precision = |behind: &str| {
+        let number = behind.find(|c: char| !c.is_ascii_digit()).map_or(behind, |end| &behind[..end]);
+        if number.is_empty() { 0 } else { number.parse().unwrap_or(u64::MAX) }
+    };
+    text.inner().split("%.").skip(1).map(precision).fold(0, u64::saturating_add)
 }
 
 struct Estimate<'e> {
@@ -59,41 +103,72 @@ struct Estimate<'e> {
     /// How often the expression is evaluated.
     turns: u64,
     cost: u64,
+    /// How many values are held where the way is, and at most.
+    held: u64,
+    peak: u64,
 }
 
 impl<'e> Estimate<'e> {
     fn expression(&mut self, expression: &'e IdedExpr) -> Size {
+        let held = self.held;
         let size = match &expression.expr {
             Expr::Ident(name) => {
                 let known = self.variables.iter().rfind(|(variable, _)| variable == name);
                 known.map_or(ONE, |(_, size)| *size)
             }
-            Expr::Literal(LiteralValue::String(text)) => {
-                let size = 1 + (text.inner().len() / BYTES_PER_VALUE) as u64;
-                Size { average: size, most: size }
-            }
+            Expr::Literal(LiteralValue::String(text)) => Size::of_bytes(text.inner().len()),
+            Expr::Literal(LiteralValue::Bytes(bytes)) => Size::of_bytes(bytes.inner().len()),
             Expr::Comprehension(macros) => self.repeated(macros),
             Expr::Call(call) if call.func_name.starts_with(char::is_alphabetic) => {
                 let sizes: Vec<_> =
                     below(&expression.expr).into_iter().map(|below| self.expression(below)).collect();
-                let factor = if has_pattern(&call.func_name) { OF_PATTERN } else { OF_PRODUCT };
-                let factor = Size { average: factor, most: factor };
-                match sizes.as_slice() {
-                    [] => ONE,
-                    [all] if call.func_name == DISTINCT => all.times(*all),
-                    [first, others @ ..] => {
-                        others.iter().fold(*first, |all, other| all.times(*other).times(factor))
+                self.called(call, &sizes)
+            }
+            other => {
+                let all = below(other).into_iter().fold(ONE, |all, below| all.plus(self.expression(below)));
+                match other {
+                    Expr::Call(call) if !JOINING.contains(&call.func_name.as_str()) => {
+                        self.spend(all.average);
+                        ONE
                     }
+                    _ => all,
                 }
             }
-            other => below(other).into_iter().fold(ONE, |all, below| all.plus(self.expression(below))),
         };
         self.spend(size.average);
+        self.peak = self.peak.max(self.held.saturating_add(size.most.saturating_mul(COPIES)));
+        self.held = held.saturating_add(size.most);
         size
     }
 
     fn spend(&mut self, cost: u64) {
         self.cost = self.cost.saturating_add(self.turns.saturating_mul(cost));
+    }
+
+    /// What a function makes of values of these sizes.
+    fn called(&mut self, call: &CallExpr, sizes: &[Size]) -> Size {
+        let factor = if has_pattern(&call.func_name) { OF_PATTERN } else { OF_PRODUCT };
+        let product = match sizes {
+            [] => ONE,
+            [all] if call.func_name == DISTINCT => all.times(*all),
+            [first, others @ ..] => {
+                others.iter().fold(*first, |all, other| all.times(*other).times(Size::all(factor)))
+            }
+        };
+        self.spend(product.average);
+        let sum = sizes.iter().fold(ONE, |all, size| all.plus(*size));
+        match functions::growth(&call.func_name) {
+            Some(Growth::None) => ONE,
+            Some(Growth::Part) => sum,
+            Some(Growth::Text) => sum.times(Size::all(OF_TEXT)),
+            Some(Growth::Format) => {
+                let digits = call.target.as_deref().map_or(u64::MAX, digits) / BYTES_PER_VALUE as u64;
+                sum.times(Size::all(OF_TEXT)).plus(Size::all(digits))
+            }
+            Some(Growth::Product) | None => {
+                sizes.iter().fold(Size::all(OF_TEXT), |all, size| all.times(*size))
+            }
+        }
     }
 
     /// A macro: a turn for each value of its range, which is a part of it.
@@ -113,8 +188,11 @@ impl<'e> Estimate<'e> {
         self.spend(4);
         let mut made = ONE;
         if matches!(macros.accu_init.expr, Expr::List(_)) {
+            let average = range.average.saturating_mul(step.average);
+            // Of a macro that is in no other one the average is what it makes.
+            let most = if turns == 1 { average } else { range.most.saturating_mul(step.most) };
+            made = Size { average, most };
             // What was made so far is copied in each turn.
-            made = Size { average: range.average, most: range.most }.times(step);
             self.spend(made.most);
         }
         (self.turns, self.variables) = (turns, known);

@@ -1,8 +1,14 @@
 //! Rules in CEL: what they evaluate to, where they are evaluated, and that none takes long.
 
-use proptest::prelude::{ProptestConfig, prop, proptest};
+use std::collections::BTreeSet;
+
+use kube_cel::cel::Value;
+use kube_cel::cel::objects::OptionalValue;
+use proptest::prelude::{BoxedStrategy, Just, ProptestConfig, Strategy as _, prop, proptest};
 use serde_json::{Value as Json, json};
 
+use super::{cost, value};
+use crate::program::{compile, functions};
 use crate::violation::message;
 use crate::{Document, Status, Violations, check, check_rules, document, read};
 use memgate_primitives::budget::Budget;
@@ -453,6 +459,320 @@ fn no_rule_takes_long() {
         let found = messages(&with_rule(texts.clone(), rule), &json!({"spec": many[..elements]}));
         assert_eq!(found, [""; 0], "{rule}");
     }
+}
+
+/// How many values a result has, as estimates count them.
+fn measured(value: &Value) -> u64 {
+    let text = |length: usize| 1 + (length / value::BYTES_PER_VALUE) as u64;
+    match value {
+        Value::String(it) => text(it.len()),
+        Value::Bytes(it) => text(it.len()),
+        Value::List(list) => 1 + list.iter().map(measured).sum::<u64>(),
+        Value::Map(map) => {
+            1 + map.map.iter().map(|(key, value)| text(key.to_string().len()) + measured(value)).sum::<u64>()
+        }
+        Value::Opaque(opaque) => {
+            let optional = opaque.downcast_ref::<OptionalValue>();
+            1 + optional.and_then(OptionalValue::value).map_or(0, measured)
+        }
+        _ => 1,
+    }
+}
+
+/// Compares what an expression makes of values with its estimate; `None` where it makes nothing.
+fn compared(text: &str, own: &Value) -> Option<(u64, u64)> {
+    let program = compile(text).ok()?;
+    let bounds = cost::of(&program.expression, measured(own));
+    assert!(bounds.cost.saturating_mul(cost::COPIES) >= bounds.result, "{text}");
+    assert!(bounds.peak >= bounds.result, "{text}");
+    let mut context = functions::CONTEXT.new_inner_scope();
+    context.add_variable_from_value("self", own.clone());
+    context.add_variable_from_value("oldSelf", own.clone());
+    let result = context.resolve(&program.expression).ok()?;
+    Some((measured(&result), bounds.result))
+}
+
+/// What is large in one way each.
+fn large() -> Value {
+    let strange = "\u{1}\u{7f}\"\\\u{202e}".repeat(40);
+    let dots = ".".repeat(500);
+    let capitals = "A.".repeat(300);
+    let many: Vec<_> = (0..40).map(|index| format!("{index:030}")).collect();
+    let nested = vec![vec![vec![strange.as_str(); 3]; 3]; 3];
+    let numbers = [5e-324, f64::MAX, 1.0 / 3.0];
+    kube_cel::cel::to_value(json!({
+        "one": "x".repeat(3_000), "strange": strange, "dots": dots, "capitals": capitals, "many": many,
+        "nested": nested, "numbers": numbers, "map": {"k".repeat(900): strange, "": {"a": many}}, "empty": "",
+    }))
+    .expect("a value")
+}
+
+/// For each function calls of which it makes much, with values of [`large`].
+const LARGEST: &[(&str, &[&str])] = &[
+    ("add", &["quantity('1').add(quantity('1'))"]),
+    ("asApproximateFloat", &["quantity('1').asApproximateFloat()"]),
+    ("asInteger", &["quantity('1').asInteger()"]),
+    ("bytes", &["bytes(self.one)"]),
+    ("charAt", &["self.one.charAt(1)"]),
+    ("compareTo", &["quantity('1').compareTo(quantity('2'))"]),
+    ("contains", &["self.one.contains('a')", "sets.contains(self.many, self.many)"]),
+    ("distinct", &["self.many.distinct()"]),
+    ("double", &["double('1')"]),
+    ("duration", &["duration('1h')"]),
+    ("dyn", &["dyn(self)"]),
+    ("endsWith", &["self.one.endsWith('x')"]),
+    ("find", &["self.one.find('x*')"]),
+    ("findAll", &["self.one.findAll('x')", "self.one.findAll('')", "self.many[0].findAll('0*?')"]),
+    ("first", &["[self].first()"]),
+    ("flatten", &["self.nested.flatten()", "self.nested.flatten(9)"]),
+    (
+        "format",
+        &[
+            "'%s'.format([self.numbers])",
+            "'%s%s%s'.format(self.numbers)",
+            "'%f%e'.format([self.numbers[0], self.numbers[1]])",
+            "'%f%.9000f%%'.format([self.numbers[1], self.numbers[1]])",
+            "'%.60000e'.format([self.numbers[0]])",
+            "'%b%b%o'.format([-1, 9223372036854775807, -1])",
+            "'%x'.format([self.one])",
+            "'%X%s'.format([b'\\xff', self])",
+            "'%s%s'.format([quantity('170141183460469231731687303715884105727'), [semver('1.2.3-aaaaaaaaaa')]])",
+            "'%s'.format([[self.?strange, self.?nested, timestamp('2024-01-01T00:00:00Z'), duration('1ns'), b'a']])",
+            "'%s'.format([{'a': self.strange, 'b': null, 'c': true}])",
+        ],
+    ),
+    ("byte", &["format.byte()"]),
+    ("date", &["format.date()"]),
+    ("datetime", &["format.datetime()"]),
+    ("dns1035Label", &["format.dns1035Label()"]),
+    ("dns1035LabelPrefix", &["format.dns1035LabelPrefix()"]),
+    ("dns1123Label", &["format.dns1123Label()"]),
+    ("dns1123LabelPrefix", &["format.dns1123LabelPrefix()"]),
+    ("dns1123Subdomain", &["format.dns1123Subdomain()"]),
+    ("dns1123SubdomainPrefix", &["format.dns1123SubdomainPrefix()"]),
+    ("labelValue", &["format.labelValue()"]),
+    ("named", &["format.named('uri')"]),
+    ("qualifiedName", &["format.qualifiedName()"]),
+    ("uri", &["format.uri()"]),
+    ("uuid", &["format.uuid()"]),
+    ("getDate", &["timestamp('2024-01-01T00:00:00Z').getDate()"]),
+    ("getDayOfMonth", &["timestamp('2024-01-01T00:00:00Z').getDayOfMonth()"]),
+    ("getDayOfWeek", &["timestamp('2024-01-01T00:00:00Z').getDayOfWeek()"]),
+    ("getDayOfYear", &["timestamp('2024-01-01T00:00:00Z').getDayOfYear()"]),
+    ("getFullYear", &["timestamp('2024-01-01T00:00:00Z').getFullYear()"]),
+    ("getHours", &["duration('1h').getHours()"]),
+    ("getMilliseconds", &["duration('1h').getMilliseconds()"]),
+    ("getMinutes", &["duration('1h').getMinutes()"]),
+    ("getMonth", &["timestamp('2024-01-01T00:00:00Z').getMonth()"]),
+    ("getSeconds", &["duration('1h').getSeconds()"]),
+    ("hasValue", &["self.?one.hasValue()"]),
+    ("indexOf", &["self.one.indexOf('x')", "self.many.indexOf('x')"]),
+    ("int", &["int('1')"]),
+    ("isCIDR", &["isCIDR(self.one)"]),
+    ("isGreaterThan", &["quantity('1').isGreaterThan(quantity('2'))"]),
+    ("isIP", &["isIP(self.one)"]),
+    ("isInteger", &["quantity('1').isInteger()"]),
+    ("isLessThan", &["quantity('1').isLessThan(quantity('2'))"]),
+    ("isQuantity", &["isQuantity(self.one)"]),
+    ("isSemver", &["isSemver(self.one)"]),
+    ("isSorted", &["self.many.isSorted()"]),
+    ("isURL", &["isURL(self.one)"]),
+    (
+        "join",
+        &[
+            "self.many.join()",
+            "self.many.join(self.one)",
+            "self.nested.join()",
+            "[[self.strange], [self.numbers]].join('')",
+            "[quantity('170141183460469231731687303715884105727'), quantity('1e-2147483640')].join()",
+            "[[self.?strange], {}, {'': timestamp('2024-01-01T00:00:00Z')}].join(', ')",
+        ],
+    ),
+    ("last", &["[self].last()"]),
+    ("lastIndexOf", &["self.one.lastIndexOf('x')", "self.many.lastIndexOf('x')"]),
+    ("lowerAscii", &["self.one.lowerAscii()"]),
+    ("major", &["semver('1.2.3').major()"]),
+    ("matches", &["self.one.matches('x')"]),
+    ("max", &["self.many.max()", "max('a', self.one)"]),
+    ("min", &["self.many.min()", "min('y', self.one)"]),
+    ("minor", &["semver('1.2.3').minor()"]),
+    ("or", &["self.?one.or(self.?many)", "self.?absent.or(self.?many)"]),
+    ("orValue", &["self.?one.orValue(self.many)", "self.?absent.orValue(self.many)"]),
+    ("patch", &["semver('1.2.3').patch()"]),
+    ("quantity", &["quantity('1')"]),
+    (
+        "replace",
+        &[
+            "self.one.replace('', self.one)",
+            "self.one.replace('x', self.one)",
+            "self.one.replace('', self.one, 1000)",
+            "self.empty.replace('', self.one)",
+            "'ab'.replace('', 'cdefghijklmnopqrstu')",
+        ],
+    ),
+    ("reverse", &["self.one.reverse()", "self.many.reverse()"]),
+    ("semver", &["semver('1.2.3-' + self.one)"]),
+    ("equivalent", &["sets.equivalent(self.many, self.many)"]),
+    ("intersects", &["sets.intersects(self.many, self.many)"]),
+    ("sign", &["quantity('1').sign()"]),
+    ("size", &["self.size()", "size(self.one)"]),
+    ("slice", &["self.many.slice(0, 40)"]),
+    ("sort", &["self.many.sort()"]),
+    ("split", &["self.one.split('x')", "self.one.split(self.empty)", "'abcdefghijklmno'.split(self.empty)"]),
+    ("startsWith", &["self.one.startsWith('x')"]),
+    (
+        "string",
+        &[
+            "string(self.numbers[0])", "string(self.numbers[1])", "string(self.one)",
+            "string(duration('1ns'))",
+        ],
+    ),
+    ("quote", &["strings.quote(self.strange)"]),
+    ("sub", &["quantity('1').sub(quantity('1'))"]),
+    ("substring", &["self.one.substring(0)"]),
+    ("sum", &["self.numbers.sum()"]),
+    ("timestamp", &["timestamp('2024-01-01T00:00:00Z')"]),
+    ("trim", &["self.one.trim()"]),
+    ("type", &["type(self)"]),
+    ("uint", &["uint('1')"]),
+    ("upperAscii", &["self.one.upperAscii()"]),
+    (
+        "validate",
+        &[
+            "format.dns1123Subdomain().validate(self.dots)",
+            "format.dns1123Subdomain().validate(self.capitals)",
+            "format.dns1123SubdomainPrefix().validate(self.capitals)",
+            "format.qualifiedName().validate('A/' + self.capitals)",
+            "format.labelValue().validate(self.one)",
+            "format.uri().validate(self.strange)",
+        ],
+    ),
+    ("value", &["self.?one.value()"]),
+];
+
+#[test]
+fn what_each_function_makes_is_no_larger_than_its_estimate() {
+    let known: BTreeSet<_> = functions::FUNCTIONS.iter().flat_map(|(_, names)| *names).collect();
+    let tried: BTreeSet<_> = LARGEST.iter().map(|(name, _)| name).collect();
+    assert_eq!(known, tried, "each function has a row here");
+    let (own, mut wrong) = (large(), Vec::new());
+    for text in LARGEST.iter().flat_map(|(_, calls)| *calls) {
+        let found = compared(text, &own);
+        if found.is_none_or(|(measured, estimate)| measured > estimate) {
+            wrong.push((text, found));
+        }
+    }
+    assert!(wrong.is_empty(), "values, and as many as expected: {wrong:#?}");
+}
+
+#[test]
+fn what_macros_and_operators_make_is_no_larger_than_its_estimate() {
+    let (own, mut wrong) = (large(), Vec::new());
+    for text in [
+        "self.many.map(x, x + x)",
+        "self.many.map(x, self.one)",
+        "self.many.map(x, self.many)",
+        "self.many.map(x, [x, x]).map(x, [x, x]).map(x, [x, x])",
+        "self.many.map(x, [x, x].map(y, y + y))",
+        "self.nested.map(x, x.map(y, y.map(z, z + z)))",
+        "[self.many].map(x, x + x + x + x).map(x, x + x + x + x)",
+        "[self.one].map(x, x.replace('', x))",
+        "self.many.map(x, x.split('0'))",
+        "self.many.map(x, x != '', x.replace('0', x))",
+        "self.many.filter(x, x != '')",
+        "self.map.map(k, k)",
+        "self.map.map(k, k + k).map(k, k.split('k'))",
+        "self.map.filter(k, self.map.exists(l, l == k))",
+        "b'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'",
+        "string(b'\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff')",
+        "{self.one: self.one, 'a': self}",
+        "[?self.?one, ?self.?absent, self.one]",
+        "true ? self : self.one",
+        "self.many + self.many + [self.many]",
+        "self.many[0] + self['one'] + self.map['']['a'][1]",
+        "self.?map.orValue(self)",
+        "self.many.map(x, self.many.filter(y, y > x))",
+        "self.many.map(x, self.many.map(y, x == y))",
+        "[self.many, self.many].map(x, x.join(self.one))",
+        "'abcdef'.findAll('.').map(x, self.one.findAll('xxxx'))",
+    ] {
+        let found = compared(text, &own);
+        if found.is_none_or(|(measured, estimate)| measured > estimate) {
+            wrong.push((text, found));
+        }
+    }
+    assert!(wrong.is_empty(), "values, and as many as expected: {wrong:#?}");
+}
+
+/// Expressions that make texts or lists, nested so deep.
+fn expressions(depth: u32) -> BoxedStrategy<String> {
+    let leaves =
+        ["self.one", "self.many", "self.nested", "self.numbers", "self.map", "'ab'", "['a', 'b']", "x"];
+    prop::sample::select(leaves.to_vec())
+        .prop_map(str::to_owned)
+        .prop_recursive(depth, 12, 2, |inner| {
+            let two = [
+                "A + B", "[A, B]", "A.map(x, B)", "A.map(x, x + x)", "A.filter(x, x != B)",
+                "A.replace('', B)", "A.replace('a', B)", "A.join(B)", "A.split(B)", "'%s.%s'.format([A, B])",
+                "[A].map(x, [B, x])", "{'k': A, 'l': B}", "A.map(x, A.map(y, B))", "A == B ? A : B", "A[0]",
+                "A.flatten()", "A.reverse()", "A.findAll('a|x')", "A.distinct()", "strings.quote(A)",
+                "string(A)", "A.sort()", "A.first().or(B)",
+            ];
+            (prop::sample::select(two.to_vec()), inner.clone(), inner, Just(())).prop_map(
+                |(form, a, b, ())| form.replace('A', &format!("({a})")).replace('B', &format!("({b})")),
+            )
+        })
+        .boxed()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn nothing_is_larger_than_its_estimate(text in expressions(4)) {
+        let own = kube_cel::cel::to_value(json!({
+            "one": "ab".repeat(20), "many": ["a", "b", "abababababababababababab"], "nested": [["a"], ["b", "c"]],
+            "numbers": [1.5, 5e-324], "map": {"a".repeat(40): 1},
+        }));
+        // A free `x` is an error.
+        let text = format!("[self.one].map(x, {text})");
+        let own = own.expect("a value");
+        let is_judged = compile(&text).is_ok_and(|program| {
+            let bounds = cost::of(&program.expression, measured(&own));
+            bounds.peak <= super::MAX_PEAK && bounds.cost <= super::MAX_COST
+        });
+        if let Some((measured, estimate)) = is_judged.then(|| compared(&text, &own)).flatten() {
+            assert!(measured <= estimate, "{text}: {measured} values, {estimate} expected");
+        }
+    }
+}
+
+#[test]
+fn what_may_be_too_large_is_not_evaluated() {
+    let literal = "x".repeat(7_000);
+    for (rule, why) in [
+        (
+            "'%.65535f'.format([0.0]).replace('0', '%.65535f'.format([0.0])).size() > 0".to_owned(),
+            super::TOO_MUCH,
+        ),
+        (format!("string(b'{literal}').replace('', string(b'{literal}')) != ''"), super::TOO_MUCH),
+        ("self[0].format([1]) != ''".to_owned(), "its format is not written in it"),
+        ("('%' + '.9f').format([1.0]) != ''".to_owned(), "its format is not written in it"),
+        ("'%s'.replace('s', '.9f').format([1.0]) != ''".to_owned(), "its format is not written in it"),
+    ] {
+        let schema = with_rule(json!({"type": "array", "items": {"type": "string"}}), &rule);
+        let found = messages(&schema, &json!({"spec": ["%.9999f"]}));
+        let start = format!("spec: a rule of the definition is not evaluated, because {why}: ");
+        assert!(matches!(found.as_slice(), [one] if one.starts_with(&start)), "{rule}: {found:?}");
+    }
+    let found = messages(
+        &with_rule(
+            json!({"type": "object", "additionalProperties": {"type": "string"}}),
+            "self.all(k, k.replace('', k) != '')",
+        ),
+        &json!({"spec": {"k".repeat(30_000): ""}}),
+    );
+    assert!(matches!(found.as_slice(), [one] if one.contains(super::TOO_MUCH)), "{found:?}");
 }
 
 #[test]

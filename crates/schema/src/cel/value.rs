@@ -19,12 +19,19 @@ use memgate_primitives::members::ByKey;
 /// How many bytes of a text weigh as much as a value.
 pub(super) const BYTES_PER_VALUE: usize = 16;
 
+/// How many times as long as a character of a key its [escape](escaped) is.
+const BYTES_OF_ESCAPE: usize = 9;
+
 /// How many values there are, at a place and below.
 pub(super) fn weight(node: &Node<'_>) -> u64 {
+    let plain = |key: &str| key.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let text = match node {
         Node::Text(text) => text.len(),
         Node::Raw(text) => text.len() * BYTES_PER_VALUE,
-        Node::Null | Node::Boolean(_) | Node::Number(_) | Node::List(_) | Node::Map(_) => 0,
+        Node::Map(fields) => {
+            fields.iter().map(|(key, _)| key.len() * if plain(key) { 1 } else { BYTES_OF_ESCAPE }).sum()
+        }
+        Node::Null | Node::Boolean(_) | Node::Number(_) | Node::List(_) => 0,
     };
     let below = node.elements().iter().chain(node.fields().iter().map(|(_, value)| value));
     1 + (text / BYTES_PER_VALUE) as u64 + below.map(weight).sum::<u64>()

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use kube_cel::KubeCelExt;
-use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue};
+use kube_cel::cel::common::ast::{CallExpr, Expr, LiteralValue};
 use kube_cel::cel::extractors::{Arguments, This};
 use kube_cel::cel::objects::Opaque;
 use kube_cel::cel::{Context, ExecutionError, FunctionContext, Value, functions};
@@ -38,8 +38,53 @@ const MAX_PATTERN_BYTES: usize = 32 << 10;
 /// How many compiled patterns are kept.
 const MAX_PATTERNS: usize = 256;
 
-/// The functions that are not used: the list of a number has no bound, and two optional values are never equal here.
-const LEFT_OUT: [&str; 4] = ["lists.range", "optional.none", "optional.of", "optional.ofNonZeroValue"];
+/// How large what a function makes may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Growth {
+    /// A number, a truth value, or the like.
+    None,
+    /// What it is given, or a part of it.
+    Part,
+    /// A text about what it is given.
+    Text,
+    /// The same, with as many digits as its first text says.
+    Format,
+    /// For each part of one value all of the others.
+    Product,
+}
+
+/// The functions that are used, without the names of their libraries. Those that these have beside them are not: the list
+/// of a number has no bound, and two optional values are never equal here.
+pub(crate) const FUNCTIONS: [(Growth, &[&str]); 5] = [
+    (
+        Growth::None,
+        &[
+            "asApproximateFloat", "asInteger", "byte", "compareTo", "contains", "date", "datetime",
+            "dns1035Label", "dns1035LabelPrefix", "dns1123Label", "dns1123LabelPrefix", "dns1123Subdomain",
+            "dns1123SubdomainPrefix", "double", "duration", "endsWith", "equivalent", "getDate",
+            "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getFullYear", "getHours", "getMilliseconds",
+            "getMinutes", "getMonth", "getSeconds", "hasValue", "indexOf", "int", "intersects", "isCIDR",
+            "isGreaterThan", "isIP", "isInteger", "isLessThan", "isQuantity", "isSemver", "isSorted",
+            "isURL", "labelValue", "lastIndexOf", "major", "matches", "minor", "named", "patch",
+            "qualifiedName", "quantity", "sign", "size", "startsWith", "sum", "timestamp", "type", "uint",
+            "uri", "uuid",
+        ],
+    ),
+    (
+        Growth::Part,
+        &[
+            "add", "bytes", "charAt", "distinct", "dyn", "find", "first", "flatten", "last", "lowerAscii",
+            "max", "min", "or", "orValue", "reverse", "semver", "slice", "sort", "sub", "substring", "trim",
+            "upperAscii", "value",
+        ],
+    ),
+    (Growth::Text, &["quote", "string", "validate"]),
+    (Growth::Format, &["format"]),
+    (Growth::Product, &["findAll", "join", "replace", "split"]),
+];
+
+/// The libraries whose names stand before those of their functions.
+const LIBRARIES: [&str; 3] = ["format", "sets", "strings"];
 
 /// The functions.
 pub(crate) static CONTEXT: LazyLock<Context<'static>> = LazyLock::new(|| {
@@ -196,21 +241,31 @@ pub(crate) fn pattern(written: &str) -> Option<Regex> {
     pattern
 }
 
+/// How large what a function makes may be; `None` for a function that is not used.
+pub(crate) fn growth(function: &str) -> Option<Growth> {
+    let known = FUNCTIONS.iter().find(|(_, names)| names.contains(&function));
+    known.map(|(growth, _)| *growth)
+}
+
 /// Whether memgate can evaluate a call as an apiserver does; an error says why not.
 pub(crate) fn check(library: Option<&str>, call: &CallExpr) -> Result<(), String> {
-    let name =
-        library.map_or_else(|| call.func_name.clone(), |library| format!("{library}.{}", call.func_name));
-    let is_operator = !name.starts_with(char::is_alphabetic);
-    if !is_operator && (LEFT_OUT.contains(&&*name) || !is_known(&name)) {
-        return Err(format!("the function {name}() is not known to memgate"));
+    let name = call.func_name.as_str();
+    let is_known = library.is_none_or(|library| LIBRARIES.contains(&library)) && growth(name).is_some();
+    if name.starts_with(char::is_alphabetic) && !is_known {
+        let library = library.map(|library| format!("{library}.")).unwrap_or_default();
+        return Err(format!("the function {library}{name}() is not known to memgate"));
     }
-    let argument =
-        if has_pattern(&name) && call.target.is_some() { call.args.first() } else { call.args.last() };
+    let argument = match (name, &call.target) {
+        ("format", target) => target.as_deref(),
+        (name, Some(_)) if has_pattern(name) => call.args.first(),
+        _ => call.args.last(),
+    };
     let text = argument.and_then(|argument| match &argument.expr {
         Expr::Literal(LiteralValue::String(text)) => Some(text.inner()),
         _ => None,
     });
-    match (&*name, text) {
+    match (name, text) {
+        ("format", None) => Err("its format is not written in it".to_owned()),
         (name, None) if has_pattern(name) => Err("its pattern is not written in it".to_owned()),
         (name, Some(text)) if has_pattern(name) && pattern(text).is_none() => {
             Err("its pattern is not valid, or too large".to_owned())
@@ -218,11 +273,4 @@ pub(crate) fn check(library: Option<&str>, call: &CallExpr) -> Result<(), String
         ("split", Some("")) => Err("it splits between all characters".to_owned()),
         _ => Ok(()),
     }
-}
-
-/// Whether there is a function. That is seen at a call without arguments, since the library does not tell.
-fn is_known(name: &str) -> bool {
-    let call = CallExpr { func_name: name.to_owned(), target: None, args: Vec::new() };
-    let answer = CONTEXT.resolve(&IdedExpr { id: 0, expr: Expr::Call(call) });
-    !matches!(answer, Err(ExecutionError::UndeclaredReference(_)))
 }
