@@ -46,6 +46,7 @@ pub mod view;
 pub mod wait;
 pub mod what_if;
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -53,6 +54,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::cli::terminal::Terminal;
+use memgate_primitives::plain_text::plain_except;
 
 /// How a run ended, as an exit code on which scripts rely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -225,8 +227,13 @@ fn print_usage(mut error: clap::Error) -> ExitStatus {
         error.remove(ContextKind::SuggestedSubcommand);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![meant.into()]));
     }
-    // An error here cannot be shown, since the stream does not work.
-    let _ = error.print();
+    // A shell expands `*` to names of files, some of which look like flags.
+    let text = error.render().to_string();
+    match plain_except(&text, |c| c == '\n') {
+        Cow::Owned(text) => Terminal::new(clap::ColorChoice::Never).err(text.as_bytes()),
+        // An error here cannot be shown, since the stream does not work.
+        Cow::Borrowed(_) => drop(error.print()),
+    }
     if was_requested { ExitStatus::Clean } else { ExitStatus::Failed }
 }
 

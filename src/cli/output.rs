@@ -12,9 +12,7 @@ use crate::cli::terminal::{Terminal, masked_bytes};
 use memgate_manifest::error::Error;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 use memgate_workbench::files::errors::input_error;
-use memgate_workbench::report::{
-    DEFAULT_WIDTH, Report, ReportFormat, Shown, in_format_without_commands, text, write,
-};
+use memgate_workbench::report::{DEFAULT_WIDTH, Report, ReportFormat, Shown, for_readers, text, write};
 
 /// A format of a report and its file; without a file the output goes to standard output.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,8 +155,7 @@ pub fn write_each(
         let bytes = render(*format, file.is_some()).context("failed to write the report")?;
         // What is for people the terminal masks itself.
         let is_for_people = file.is_none() && *format == ReportFormat::Text;
-        let bytes =
-            if is_for_people { bytes } else { masked_bytes(in_format_without_commands(&bytes, *format)) };
+        let bytes = if is_for_people { bytes } else { masked_bytes(for_readers(&bytes, *format)) };
         match file {
             Some(path) => write_whole(path, &strip_bytes(&bytes).into_vec())?,
             None if is_for_people => terminal.out(&bytes)?,

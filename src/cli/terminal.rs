@@ -14,7 +14,7 @@ use terminal_size::{Width, terminal_size_of};
 use memgate_certs::library_error::explained;
 use memgate_primitives::causes::in_words;
 use memgate_primitives::credential::masked_keys;
-use memgate_workbench::report::{DEFAULT_WIDTH, InputError, text, without_commands};
+use memgate_workbench::report::{DEFAULT_WIDTH, InputError, ReportFormat, for_readers, text};
 
 /// With fewer columns, source lines could not be shown.
 const MIN_WIDTH: usize = 40;
@@ -58,13 +58,13 @@ impl Terminal {
             .map_or(DEFAULT_WIDTH, |columns| columns.max(MIN_WIDTH))
     }
 
-    /// Writes text for people to standard output, without ANSI styles if colours are off, without what CI systems read as
-    /// a command, and with keys of known forms masked. A pipe whose reader has closed it (`| head`) is not an error.
+    /// Writes text for people to standard output, without ANSI styles if colours are off, [for readers](for_readers), and
+    /// with keys of known forms masked. A pipe whose reader has closed it (`| head`) is not an error.
     ///
     /// # Errors
     /// When the text cannot be written.
     pub fn out(self, text: &[u8]) -> anyhow::Result<()> {
-        let text = &masked_bytes(without_commands(text, " #"));
+        let text = &masked_bytes(for_readers(text, ReportFormat::Text));
         let mut stream = AutoStream::new(io::stdout().lock(), self.color);
         ignore_closed_pipe(stream.write_all(text).and_then(|()| stream.flush()))
     }
@@ -80,7 +80,7 @@ impl Terminal {
 
     /// Writes text to standard error, styled as [`Terminal::out`] does.
     pub fn err(self, text: &[u8]) {
-        let text = &masked_bytes(without_commands(text, " #"));
+        let text = &masked_bytes(for_readers(text, ReportFormat::Text));
         let mut stream = AutoStream::new(io::stderr().lock(), self.color);
         // An error here cannot be shown, since standard error does not work.
         let _ = stream.write_all(text).and_then(|()| stream.flush());

@@ -3,7 +3,6 @@
 use crate::cli::ExitStatus;
 use crate::cli::input::{InputArgs, note_read};
 use crate::cli::terminal::Terminal;
-use memgate_primitives::credential::masked_keys;
 use memgate_workbench::files::load::each_unit;
 use memgate_workbench::files::run::Run;
 use memgate_workbench::files::trace::trace_objects;
@@ -44,7 +43,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         objects.extend(more);
         inputs.join(other);
     }
-    terminal.raw(masked_keys(&documents(&objects)).as_bytes())?;
+    terminal.out(documents(&objects).as_bytes())?;
     note_read(&inputs, terminal);
     if objects.is_empty() && inputs.errors.is_empty() {
         terminal.note(

@@ -1,6 +1,8 @@
 //! Names and values that could break a format.
 
+use memgate_primitives::plain_text::misleads;
 use roxmltree::Document;
+use serde_json::json;
 
 use crate::github;
 use crate::run::{BAD, Scratch};
@@ -178,4 +180,160 @@ fn no_error_begins_a_line_with_a_text_of_an_input() {
             }
         }
     }
+}
+
+/// What moves a cursor, ends a line, reorders or hides text, beyond what YAML lets a file have unescaped.
+const MISLEADING: &str =
+    "\u{85}\u{9b}31m\u{2028}\u{2029}\u{202e}\u{2066}\u{200b}\u{feff}\u{ad}\u{e0041}\u{7f}\u{1b}[31m\u{7}";
+
+/// The same in a quoted scalar, with the end of a line between two words.
+fn quoted() -> String {
+    let escaped: String = MISLEADING.chars().map(|c| format!("\\U{:08X}", u32::from(c))).collect();
+    format!("\"one\\ntwo{escaped}\"")
+}
+
+/// Files that cannot be read, with such characters in each place.
+fn unreadable() -> Vec<(String, String)> {
+    let head = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\n";
+    let texts = [
+        format!("{head}metadata:\n  name: [X\n"),
+        format!("{head}X: : : {{\n"),
+        "{\"apiVersion\": \"arkonis.dev/v1alpha1\", \"kind\": X".to_owned(),
+        format!("{head}metadata: {{name: &X a, x: *X}}\n"),
+        format!("{head}metadata: !<X> {{name: a}}\n"),
+        format!("{head}metadata: {{name: a}}\nspec: {{backend: \"\\qX\"}}\n"),
+        format!("{head}metadata: {{name: a}}\n\"X\": 1\n\"X\": 2\n"),
+        format!("%YAML X\n---\n{head}"),
+        format!("{head}metadata: {{name: a, name: b}} # X\n\tx: X\n"),
+        format!("{head}metadata: {{name: a, Q: 1, Q: 2}}\n"),
+        "- name: a\n  expect: {X: 1}\n".to_owned(),
+    ];
+    let filled = |text: String| text.replace('X', MISLEADING).replace('Q', &quoted());
+    texts.into_iter().enumerate().map(|(index, text)| (format!("{index}.yaml"), filled(text))).collect()
+}
+
+/// Files that can be read, with such characters in each text.
+fn readable() -> Vec<(String, String)> {
+    let files = [
+        (
+            "memory.yaml",
+            "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: X, namespace: X, labels: {X: X}, annotations: {X: X, memgate.dev/owner: X}}\nspec: {backend: X, X: X, redis: {secretRef: {name: X}}}\n",
+        ),
+        (
+            "kinds.yaml",
+            "apiVersion: X\nkind: X\nmetadata: {name: X}\n---\napiVersion: arkonis.dev/v1alpha1\nkind: X\nmetadata: {name: a}\n---\napiVersion: X\nkind: ArkMemory\nmetadata: {name: a}\n",
+        ),
+        (
+            "agent.yaml",
+            "apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata: {name: X}\nspec: {model: m, systemPrompt: p, memoryRef: {name: X}}\n",
+        ),
+        (
+            "pod.yaml",
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: X, labels: {arkonis.dev/deployment: X}, annotations: {memgate.dev/injected: X, memgate.dev/inject: X}}\nspec: {containers: [{name: agent, image: X, env: [{name: X, value: X}]}]}\n",
+        ),
+        (
+            "injected.yaml",
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: a, annotations: {memgate.dev/injected: 'J'}}\nspec: {containers: []}\n",
+        ),
+        (
+            "policy.yaml",
+            "apiVersion: policy.memgate.dev/v1alpha1\nkind: MemoryPolicy\nmetadata: {name: X, annotations: {X: X}}\nspec: {match: {families: [X], X: X}, rules: [{id: X, X: X, hint: X, message: X}]}\n",
+        ),
+        (
+            "rules.yaml",
+            "apiVersion: policy.memgate.dev/v1alpha1\nkind: MemoryPolicy\nmetadata: {name: p}\nspec: {rules: [{id: r, hint: X, fields: [{path: backend, allow: [X]}]}]}\n",
+        ),
+        (
+            "exemption.yaml",
+            "apiVersion: policy.memgate.dev/v1alpha1\nkind: PolicyExemption\nmetadata: {name: X, namespace: X}\nspec: {policy: X, rules: [X], reason: X, until: X, X: X}\n",
+        ),
+        (
+            "case.yaml",
+            "- name: X\n  why: X\n  operation: CREATE\n  state: [{apiVersion: X, kind: X, metadata: {name: X}}]\n  object: {apiVersion: arkonis.dev/v1alpha1, kind: ArkMemory, metadata: {name: a}, spec: {backend: X}}\n  expect: {allowed: true, message_contains: [X], after: {X: X}}\n",
+        ),
+    ];
+    let injected = json!({"version": MISLEADING, "family": MISLEADING, "added": [{"memory": MISLEADING, "X": MISLEADING}]});
+    let fill =
+        |text: &str| text.replace('J', &injected.to_string().replace('\'', "")).replace('X', &quoted());
+    files.into_iter().map(|(name, text)| (name.to_owned(), fill(text))).collect()
+}
+
+/// What of an output would mislead, by lines.
+fn misleading(output: &std::process::Output) -> Vec<String> {
+    let text = [output.stdout.as_slice(), b"\n", &output.stderr].concat();
+    let text = String::from_utf8(text).expect("UTF-8");
+    let is_bad = |line: &&str| line.contains("onetwo") || line.contains(misleads);
+    text.split('\n').filter(is_bad).map(|line| format!("{line:?}")).collect()
+}
+
+#[test]
+fn no_output_has_a_character_that_misleads() {
+    const FORMATS: [&str; 9] =
+        ["text", "concise", "json", "github", "gitlab", "sarif", "junit", "markdown", "html"];
+    let name = format!("a{MISLEADING}/b{MISLEADING}.yaml");
+    let base = format!("refs/{MISLEADING}");
+    let flag = format!("--x{MISLEADING}");
+    let (unreadable, readable) = (unreadable(), readable());
+    let single = unreadable.iter().chain(&readable).map(|(name, text)| vec![(name.as_str(), text.as_str())]);
+    let all = |files: &[(String, String)]| {
+        files.iter().map(|(name, text)| (name.clone(), text.clone())).collect::<Vec<_>>()
+    };
+    let all = [all(&unreadable), all(&readable)].concat();
+    let together = vec![all.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect::<Vec<_>>()];
+    let named = [BAD, unreadable[0].1.as_str()].map(|text| vec![(name.as_str(), text)]);
+    let project = vec![(".memgate.yaml", unreadable[0].1.as_str()), ("a.yaml", BAD)];
+    let choices =
+        format!("paths: [Q]\nexclude: [Q]\nrules: {{Q: Q}}\nfamilies: [Q]\nnamespaces: [{{match: Q}}]\n")
+            .replace('Q', &quoted());
+    let project = [project, vec![(".memgate.yaml", choices.as_str()), ("a.yaml", BAD)]];
+    let chart = "apiVersion: v2\nname: Q\nversion: Q\n".replace('Q', &quoted());
+    let unit = vec![
+        ("Chart.yaml", chart.as_str()),
+        ("values.yaml", unreadable[0].1.as_str()),
+        ("templates/a.yaml", BAD),
+        ("k/kustomization.yaml", "resources: [Q]\n"),
+        ("k/a.yaml", BAD),
+    ];
+    let mut wrong = Vec::new();
+    for files in single.chain(together).chain(named).chain(project).chain([unit]) {
+        let scratch = Scratch::with(&files);
+        let mut commands: Vec<Vec<&str>> =
+            FORMATS.iter().map(|format| vec!["check", ".", "--strict", "-o", format]).collect();
+        if files.len() == 1 && files[0].0 != name {
+            // All of them together go through every format.
+            commands.truncate(1);
+        }
+        commands.extend([
+            vec!["check", ".", "--fix", "--policy", "."],
+            vec!["mutate", "."],
+            vec!["view", "."],
+            vec!["map", "."],
+            vec!["test", "."],
+            vec!["audit", ".", "--policy", "."],
+            vec!["explain-pod", files[0].0],
+        ]);
+        if commands.len() > FORMATS.len() {
+            commands.extend([
+                vec!["mutate", ".", "--diff"],
+                vec!["map", ".", "-o", "html"],
+                vec!["audit", ".", "--policy", ".", "-o", "html"],
+                vec!["what-if", ".", "--policy", "."],
+                vec!["explain", "p/r", "--policy", "."],
+                vec!["exempt", "p/r", "--policy", "."],
+                vec!["check", ".", "--base", &base],
+                vec!["check", &flag],
+                vec!["explain", MISLEADING],
+                vec!["schema", MISLEADING],
+                vec![&flag],
+            ]);
+        }
+        for words in commands {
+            // A file is rewritten by `--fix`, and `mutate` prints the lines of its author.
+            let found = misleading(&scratch.run(&words));
+            if !found.is_empty() {
+                wrong.push(format!("{words:?} {:?}: {found:#?}", files[0].0));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} outputs:\n{}", wrong.len(), wrong.join("\n"));
 }

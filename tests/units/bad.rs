@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use memgate_primitives::plain_text::misleads;
+
 use crate::repository::{Repository, path};
 
 /// A plain manifest that is judged whatever becomes of the units, and denied.
@@ -46,12 +48,14 @@ fn what_a_tool_writes_is_bounded_and_read_with_care() {
         ("echo just words", 1, "1 denied, 0 warnings"),
         ("echo first >&2; echo the last line >&2; exit 3", 2, "the last line"),
         ("exit 1", 2, "kustomize build unit"),
+        (r"printf 'a\302\233\342\200\250b\033[31mc\177\r\n' >&2; exit 3", 2, "a"),
     ] {
         let folder = tempfile::tempdir().expect("a directory");
         let path = kustomize(folder.path(), build);
         let (code, output) = said(&[KUSTOMIZATION, MEMORY], &path);
         assert_eq!(code, Some(exit), "{build}: {output}");
         assert!(output.contains(words), "{build}: {output}");
+        assert!(!output.contains(|c| c != '\n' && misleads(c)), "{build}: {output:?}");
     }
 }
 

@@ -5,16 +5,27 @@ use std::borrow::Cow;
 use crate::credential;
 use crate::name::{is_dns_subdomain, is_key, meant_name};
 
-/// A text with a space for each control character, line separator and mark of a writing direction: it cannot end a line,
-/// start an escape sequence of a terminal, or be read in another order than it has.
+/// Whether a character ends a line, starts an escape sequence of a terminal, changes the order in which others are read,
+/// or hides: a control character, a line separator, a mark of a writing direction, or one without width that no script
+/// needs.
+pub fn misleads(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'
+                ..='\u{202e}'
+        )
+        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// A text with a space for each character that [`misleads`].
 pub fn plain(text: &str) -> Cow<'_, str> {
     plain_except(text, |_| false)
 }
 
-/// The same, with the control characters that `kept` accepts left as they are.
+/// The same, with the characters that `kept` accepts left as they are.
 pub fn plain_except(text: &str, kept: impl Fn(char) -> bool) -> Cow<'_, str> {
-    let misleads = |c: char| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let blanked = |c: char| (c.is_control() || misleads(c)) && !kept(c);
+    let blanked = |c: char| misleads(c) && !kept(c);
     if text.contains(blanked) { text.replace(blanked, " ").into() } else { text.into() }
 }
 
@@ -120,6 +131,7 @@ mod tests {
     fn keeps_a_text_on_one_line() {
         assert_eq!(plain("a\nb\r\u{85}c\u{2028}d\u{2029}e\u{1b}["), "a b  c d e [");
         assert_eq!(plain("a\u{202e}b\u{2066}c\u{200f}d\u{200d}"), "a b c d\u{200d}");
+        assert_eq!(plain("a\u{200b}b\u{feff}c\u{9b}d\u{e0041}e\u{2060}f\u{ad}g"), "a b c d e f g");
     }
 
     #[test]

@@ -46,7 +46,7 @@ mod html;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ use memgate_model::finding::{Code, Finding, Relation, Severity};
 use memgate_model::policy_rule::{AtAdmission, PolicyStatus};
 use memgate_policy::counts::RuleCounts;
 use memgate_primitives::named::named;
-use memgate_primitives::plain_text::{shown_key, shown_name};
+use memgate_primitives::plain_text::{misleads, plain_except, shown_key, shown_name};
 use memgate_primitives::pointer::Pointer;
 
 /// What comes between the message of a denied memory resource and its users.
@@ -355,20 +355,37 @@ pub fn write(
     }
 }
 
-/// A report in this format with [`without_commands`].
-pub fn in_format_without_commands(text: &[u8], format: ReportFormat) -> Vec<u8> {
+/// A finished output in this format without what [misleads], but for its own line ends and styles, and [without
+/// commands](without_commands).
+pub fn for_readers(text: &[u8], format: ReportFormat) -> Vec<u8> {
     let hash = match format {
         ReportFormat::Text | ReportFormat::Concise | ReportFormat::Markdown => " #",
         ReportFormat::Json | ReportFormat::Gitlab | ReportFormat::Sarif => "\\u0023",
         ReportFormat::Junit | ReportFormat::Html => "&#35;",
         ReportFormat::Github => "%23",
     };
-    without_commands(text, hash)
+    let text = String::from_utf8_lossy(text);
+    let text = match format {
+        ReportFormat::Json | ReportFormat::Gitlab | ReportFormat::Sarif => escaped(&text),
+        _ => plain_except(&text, |c| c < '\u{7f}'),
+    };
+    without_commands(text.as_bytes(), hash)
+}
+
+/// JSON with escapes for what [misleads].
+fn escaped(text: &str) -> Cow<'_, str> {
+    let mut escaped = Cow::Borrowed(text);
+    for c in text.chars().filter(|c| *c >= '\u{7f}' && misleads(*c)).collect::<BTreeSet<_>>() {
+        let units =
+            c.encode_utf16(&mut [0; 2]).iter().fold(String::new(), |all, unit| format!("{all}\\u{unit:04x}"));
+        escaped = escaped.replace(c, &units).into();
+    }
+    escaped
 }
 
 /// Breaks what CI systems read as a command anywhere in a line: `##[…]` (GitHub), `##vso[…]` (Azure) and
 /// `##teamcity[…]`. `hash` stands for the second `#`.
-pub fn without_commands(text: &[u8], hash: &str) -> Vec<u8> {
+fn without_commands(text: &[u8], hash: &str) -> Vec<u8> {
     let is_command = |at: usize| {
         let behind = text.get(at + 2..).unwrap_or_default();
         text.get(at..).is_some_and(|rest| rest.starts_with(b"##"))
