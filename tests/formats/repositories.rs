@@ -69,7 +69,7 @@ const fn mistake(
     Mistake { repository, edits, code, at }
 }
 
-const MISTAKES: [Mistake; 49] = [
+const MISTAKES: [Mistake; 48] = [
     // Renamed.
     mistake(
         PLAIN,
@@ -195,13 +195,7 @@ const MISTAKES: [Mistake; 49] = [
         "arkonis/unknown-field",
         ("charts/agents/templates/memory.yaml", "    ttlSecond:"),
     ),
-    // A variable that is unknown, and one that is wrong.
-    mistake(
-        FLUX,
-        &[("apps/agents/memory.yaml", "${memory_ttl}", "${memory_tll}")],
-        "memgate/value-unknown",
-        ("apps/agents/memory.yaml", "    ttlSeconds: ${memory_tll}"),
-    ),
+    // A variable that is wrong.
     mistake(
         FLUX,
         &[("clusters/prod/agents.yaml", "memory_backend: redis", "memory_backend: reddis")],
@@ -501,7 +495,14 @@ const MISTAKES: [Mistake; 49] = [
 ];
 
 /// Mistakes that are not found, or not at the line that a person would edit.
-const MISSED: [Mistake; 12] = [
+const MISSED: [Mistake; 13] = [
+    // A note says that the value is not known: another Kustomization may give it.
+    mistake(
+        FLUX,
+        &[("apps/agents/memory.yaml", "${memory_ttl}", "${memory_tll}")],
+        "memgate/value-unknown",
+        ("apps/agents/memory.yaml", "    ttlSeconds: ${memory_tll}"),
+    ),
     // What an ApplicationSet installs may bring the Secret.
     mistake(
         ARGO_CD,

@@ -27,17 +27,7 @@ pub struct DocumentPlace {
     /// In a List, its number, and the pointer to the list of which it is an item.
     item: u32,
     list: Option<Arc<Pointer>>,
-    /// In a block of text of another document, that block.
-    block: Option<Arc<TextBlock>>,
-}
-
-/// A block of text in a document, in which other documents are.
-#[derive(Debug)]
-pub(super) struct TextBlock {
-    /// The field with the text.
-    pub(super) pointer: Pointer,
-    /// The byte at which its first line begins.
-    pub(super) start: usize,
+    is_in_text: bool,
 }
 
 impl DocumentPlace {
@@ -50,7 +40,7 @@ impl DocumentPlace {
         index: usize,
     ) -> Self {
         let (outlines, index, bytes) = (Arc::clone(outlines), offset(index), bytes(outline, node));
-        Self { outlines, part, node, index, bytes, item: 0, list: None, block: None }
+        Self { outlines, part, node, index, bytes, item: 0, list: None, is_in_text: false }
     }
 
     /// The places of the items of a List.
@@ -73,14 +63,14 @@ impl DocumentPlace {
         Self { item: offset(number), list: Some(Arc::clone(list)), ..self }
     }
 
-    /// The same place in a block of text.
-    pub(super) fn in_block(self, block: &Arc<TextBlock>) -> Self {
-        Self { block: Some(Arc::clone(block)), ..self }
+    /// The same place in a text of another document.
+    pub(super) fn in_text(self) -> Self {
+        Self { is_in_text: true, ..self }
     }
 
-    /// The block of text in which it is.
-    pub(super) fn block(&self) -> Option<&TextBlock> {
-        self.block.as_deref()
+    /// Whether it is in a text of another document.
+    pub(super) const fn is_in_text(&self) -> bool {
+        self.is_in_text
     }
 
     /// The source.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{Document, root_values, values};
 use crate::error::{Error, SyntaxError};
 use crate::outline::{TextPart, begins_with_marker};
-use crate::place::{DocumentPlace, Outlines, TextBlock};
+use crate::place::{DocumentPlace, Outlines};
 use crate::source::{Source, Span};
 use memgate_primitives::pointer::Pointer;
 
@@ -43,11 +43,10 @@ impl Embedded {
             text: found.value,
             is_placed: true,
             is_damaged: false,
-            parts: parts(source, content.clone()),
+            parts: parts(source, content),
             source: Arc::clone(source),
         };
-        let block = Arc::new(TextBlock { pointer: pointer.clone(), start: content.start });
-        let faults = placed.read_parts(outer.place().index(), &block);
+        let faults = placed.read_parts(outer.place().index());
         if text.starts_with('|') && faults.is_empty() {
             return Some(placed);
         }
@@ -69,7 +68,7 @@ impl Embedded {
     }
 
     /// Reads the documents at their places. Returns the errors.
-    fn read_parts(&mut self, index: usize, block: &Arc<TextBlock>) -> Vec<Error> {
+    fn read_parts(&mut self, index: usize) -> Vec<Error> {
         let mut faults = Vec::new();
         for part in &self.parts {
             let outlines = Arc::new(Outlines::new(&self.source));
@@ -79,7 +78,7 @@ impl Embedded {
                     Ok((_, value)) if value.is_null() => {}
                     Ok((root, value)) => {
                         let place = DocumentPlace::new(&outlines, *part, &outline, root, index);
-                        self.documents.push(Document { place: place.in_block(block).into(), value });
+                        self.documents.push(Document { place: place.in_text().into(), value });
                     }
                     Err(error) => faults.push(Error::Syntax(error)),
                 }

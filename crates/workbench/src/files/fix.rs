@@ -12,7 +12,7 @@ use crate::files::load::Error;
 use crate::files::run::{Run, judged_without_ignored};
 use crate::report::{LocatedFinding, counted, plain};
 use memgate_manifest::fix::{Fixed, TextFix, fix};
-use memgate_manifest::place::{DocumentPlace, LastSource};
+use memgate_manifest::place::LastSource;
 use memgate_manifest::source::Source;
 use memgate_model::finding::{Details, Finding, Severity};
 use memgate_platforms::message::and_more;
@@ -157,23 +157,15 @@ fn fixes_by_finding(decided: &Decided, choose: ChooseFix) -> impl Iterator<Item 
         // Of a rendered object, only a field that a file has by itself can be changed.
         let standing = decided.object.standing(&finding.pointer);
         let FindingSpot::Field(place, standing_at, key) = standing else { return None };
-        let (pointer, fix) = match (key, fix) {
-            (Some(key), Fix::Rename(name)) => renamed_path(place, key, &name)?,
-            (_, fix) => (pointer_of(&fix, standing_at), fix),
-        };
+        // The last key of the path of a JSON patch is only a part of a text.
+        if key.is_some() && matches!(fix, Fix::Rename(_)) {
+            return None;
+        }
+        let pointer = pointer_of(&fix, standing_at);
         // A fix says what the text is.
         let is_fixed = place.source().is_shown() || is_rendered;
         is_fixed.then_some((finding, TextFix { place, pointer, fix }))
     })
-}
-
-/// The change of the path of a JSON patch whose last key gets another name.
-fn renamed_path(place: &DocumentPlace, path: Pointer, name: &str) -> Option<(Pointer, Fix)> {
-    let source = place.source();
-    let text = source.slice(place.locate(&path).value);
-    let (before, _) = text.trim_end_matches(['"', '\'']).rsplit_once('/')?;
-    let holder = Pointer::new(before.trim_start_matches(['"', '\'']));
-    Some((path, Fix::Text(holder.key(name).as_str().to_owned())))
 }
 
 /// The place of a fix of what a pointer leads to: for an element of a list that goes, the element that it leads to or into.
