@@ -30,6 +30,14 @@ pub(crate) fn documents() -> Result<Vec<(String, Value)>> {
     documents_below(&folder("tests/cases")?)
 }
 
+/// Every document below another folder of the repository.
+///
+/// # Errors
+/// When a file cannot be read.
+pub(crate) fn documents_of(name: &str) -> Result<Vec<(String, Value)>> {
+    documents_below(&folder(name)?)
+}
+
 fn documents_below(root: &Path) -> Result<Vec<(String, Value)>> {
     let mut all = Vec::new();
     for path in files_below(root)? {

@@ -8,6 +8,10 @@
 mod cases;
 #[path = "../../../tests/support/laws.rs"]
 mod laws;
+#[path = "rejudgement/read_elsewhere.rs"]
+mod read_elsewhere;
+#[path = "rejudgement/updates.rs"]
+mod updates;
 
 use std::collections::BTreeMap;
 

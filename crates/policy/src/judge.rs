@@ -40,6 +40,9 @@ use super::written::{SentFields, Written};
 /// policies in document order.
 const MAX_KEPT: usize = 200;
 
+/// The type of rules that compare an object with the stored one.
+const IMMUTABLE: &str = "immutable";
+
 /// The views of an object, and of the stored one.
 #[derive(Debug)]
 pub struct Views<'e> {
@@ -284,6 +287,9 @@ impl Judge<'_> {
         if !(rule.roles.contains(&view.role) || self.judges_unseen(rule, view)) || !verdict.counts() {
             return;
         }
+        if view.is_gone && rule.about.type_name != IMMUTABLE {
+            return;
+        }
         let mut parts = self.outcomes(rule, view, self.views.old.as_ref());
         if let Some(later) = self.subject.occasion.later {
             for part in &mut parts {
@@ -391,7 +397,7 @@ impl Judge<'_> {
         old: Option<&'v MemoryView>,
     ) -> Vec<OutcomePart<'v>> {
         // They are read when they are needed first.
-        let asks = matches!(rule.about.type_name, "fields" | "anyOf") || rule.when.is_some();
+        let asks = matches!(rule.about.type_name, "fields" | "anyOf" | IMMUTABLE) || rule.when.is_some();
         let tables: &'static [ViewTable] = if asks { self.subject.family.views.tables } else { &[] };
         let user = JudgedView { tables, ..self.judged(view, old) };
         let own = rule.own.contains(&view.role).then(|| outcome(&user, rule));
@@ -667,7 +673,13 @@ fn outcome(judged: &JudgedView<'_>, rule: &Rule) -> Option<RuleOutcome> {
     if !(judged.budget.step() && judged.budget.bytes(words + judged.view.entries())) {
         return None;
     }
-    let applies = rule.when.as_ref().map_or(Applies::Yes(Vec::new()), |when| when.hold(judged));
+    let mut applies = rule.when.as_ref().map_or(Applies::Yes(Vec::new()), |when| when.hold(judged));
+    if let (Some(view), Applies::No, IMMUTABLE, Some(when)) =
+        (judged.old, &applies, rule.about.type_name, &rule.when)
+    {
+        // As with selectors, either object may meet them.
+        applies = when.hold(&JudgedView { view, ..*judged });
+    }
     if applies == Applies::No {
         return None;
     }

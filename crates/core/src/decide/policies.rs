@@ -53,11 +53,11 @@ pub(super) fn of_resource<'s>(
     let Some(judged) = judged else { return Judgement::default() };
     judge(&judged, snapshot, state, |state| {
         let counts_users = snapshot.policies.has_any(Group::Users);
-        let new = views::of_object(family, subject, counts_users, state)?;
-        let old = subject.old.filter(|_| judged.old.is_some());
-        let old = old.and_then(|old| {
-            views::of_object(family, &Subject { object: old, old: None, ..*subject }, counts_users, state)
-        });
+        let mut view =
+            |object, old| views::of_object(family, &Subject { object, old, ..*subject }, counts_users, state);
+        let new = view(subject.object, subject.old);
+        let old = subject.old.filter(|_| judged.old.is_some()).and_then(|old| view(old, None));
+        let new = new.or_else(|| Some(old.as_ref()?.gone()))?;
         Some(Views { new, old, stored: None })
     })
 }

@@ -54,6 +54,8 @@ pub struct EndpointView {
     pub unknown: Option<Why>,
     /// Why the port is unknown, if the rest is known.
     pub port_unknown: Option<Why>,
+    /// The Secret or `ConfigMap` that it is in.
+    pub named: Option<String>,
     /// A digest of its whole text, or of what refers to it, for comparing it with the stored one. Never shown.
     pub digest: u64,
 }
@@ -88,6 +90,7 @@ impl EndpointView {
             tls: None,
             unknown: None,
             port_unknown: None,
+            named: None,
             digest: 0,
         }
     }
@@ -95,6 +98,11 @@ impl EndpointView {
     /// An endpoint of which only the source is known.
     pub fn unknown(from: EndpointSource, why: Why) -> Self {
         Self { unknown: Some(why), ..Self::new(from) }
+    }
+
+    /// One that is in this key of this Secret or `ConfigMap`.
+    pub fn in_object(from: EndpointSource, why: Why, (name, key): (&str, &str)) -> Self {
+        Self { named: Some(name.to_owned()), ..Self::unknown(from, why).of(&format!("{name}/{key}")) }
     }
 
     /// The same with the digest of this text.

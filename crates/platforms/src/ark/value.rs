@@ -105,6 +105,7 @@ pub(crate) fn add_ttl_of_query(view: &mut MemoryView, query: &Tree, state: &mut 
         return;
     }
     view.at(TTL_PATH, "/spec");
+    view.set_origin(TTL_PATH, &ARK_CONFIG, "/spec/queryTTL");
     match state.get_if_known(&ARK_CONFIG, "", DEFAULT) {
         Lookup::Found(config) => add_configured_ttl(view, config.tree(), Some("from ArkConfig \"default\"")),
         Lookup::Absent => add_default_ttl(view),

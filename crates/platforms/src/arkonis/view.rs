@@ -275,9 +275,8 @@ fn add_redis(view: &mut MemoryView, memory: &Memory<'_>) {
     add_secret(view, memory, REDIS_SECRET, Some(REDIS_KEY));
     // The Secret also contains the endpoint.
     if let Some(secret) = view.secrets.first() {
-        let of = format!("{}/{}", secret.name, secret.key.as_deref().unwrap_or_default());
-        let unknown = EndpointView::unknown(EndpointSource::Secret, Why::EndpointInSecret);
-        view.endpoint = Some(unknown.of(&of));
+        let named = (&*secret.name, secret.key.as_deref().unwrap_or_default());
+        view.endpoint = Some(EndpointView::in_object(EndpointSource::Secret, Why::EndpointInSecret, named));
     }
 }
 

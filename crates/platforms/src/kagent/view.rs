@@ -197,7 +197,17 @@ fn add_embedder(
     state: &mut StateReader<'_>,
 ) {
     let kind = line.model_config();
-    let Lookup::Found(found) = add_reference(view, kind, (name, field.clone()), state) else {
+    let lookup = add_reference(view, kind, (name, field.clone()), state);
+    for (path, place) in [
+        ("provider", PROVIDER.into()),
+        ("endpoint", PROVIDER.into()),
+        ("embedding", PROVIDER.into()),
+        ("secrets", pointer(API_KEY)),
+        ("inline", Pointer::new("/spec")),
+    ] {
+        view.set_origin(path, kind, place);
+    }
+    let Lookup::Found(found) = lookup else {
         let title = format!("{} {}", kind.kind, quoted(&qualified(&view.namespace, name)));
         let why = Why::Object(title);
         for path in PATHS {
@@ -212,13 +222,9 @@ fn add_embedder(
         Some(Destination::Written(path, _) | Destination::ConfigMap { path, .. }) => pointer(path),
         Some(Destination::Derived(_)) | None => Pointer::new(PROVIDER),
     };
-    view.set_origin("provider", kind, PROVIDER);
     view.set_origin("endpoint", kind, &endpoint);
     view.set_origin("embedding.endpoint", kind, endpoint);
-    view.set_origin("embedding", kind, PROVIDER);
     view.set_origin("embedding.model", kind, pointer(embedder.model_path()));
-    view.set_origin("secrets", kind, pointer(API_KEY));
-    view.set_origin("inline", kind, "/spec");
     view.set("embedding", Some(ViewValue::Object));
     view.set("embedding.model", embedder.model());
     view.set("embedding.provider", Some(embedder.provider()));
@@ -245,8 +251,8 @@ fn add_endpoint(
             (EndpointSource::Literal, url)
         }
         Some(Destination::ConfigMap { name, key, .. }) => {
-            let endpoint = EndpointView::unknown(EndpointSource::ConfigMap, Why::EndpointInConfigMap);
-            view.endpoint = Some(endpoint.of(&format!("{name}/{key}")));
+            let (from, why) = (EndpointSource::ConfigMap, Why::EndpointInConfigMap);
+            view.endpoint = Some(EndpointView::in_object(from, why, (name, key)));
             return;
         }
     };

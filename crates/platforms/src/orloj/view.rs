@@ -261,7 +261,8 @@ fn note_fields(view: &mut MemoryView, memory: &Memory<'_>) {
 /// The endpoint. A Secret that holds one wins over the literal.
 fn endpoint(memory: &Memory<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<EndpointView> {
     if let Some(secret) = memory.endpoint_secret_ref {
-        return Some(EndpointView::unknown(EndpointSource::Secret, Why::EndpointInSecret).of(secret));
+        let named = (secret, "");
+        return Some(EndpointView::in_object(EndpointSource::Secret, Why::EndpointInSecret, named));
     }
     Some(endpoint_view::parse(EndpointSource::Literal, memory.endpoint?, namespace, state))
 }
@@ -295,6 +296,14 @@ fn add_embedding(
     let lookup = namespace::find_for((object, kubernetes), &MODEL_ENDPOINT, (namespace, name), state);
     let field = Pointer::new(EMBEDDING_MODEL);
     view.references.push(ReferenceView::new(&MODEL_ENDPOINT, (namespace, name), field, lookup));
+    for (path, field) in [
+        ("embedding", "/spec"),
+        ("embedding.endpoint", BASE_URL),
+        ("embedding.model", "/spec/default_model"),
+        ("embedding.provider", PROVIDER),
+    ] {
+        view.set_origin(path, &MODEL_ENDPOINT, field);
+    }
     if let Lookup::Found(object) = lookup {
         view.reads_elsewhere = *object.namespace != *view.namespace;
         let endpoint = ModelEndpoint::read(object.tree());
@@ -308,14 +317,6 @@ fn add_embedding(
         view.secrets.extend(key.map(|it| it.from(&MODEL_ENDPOINT, AUTH_SECRET)));
         let inline = inline_credential(url, Pointer::new(EMBEDDING_MODEL));
         view.inline.extend(inline.map(|it| it.from(&MODEL_ENDPOINT, BASE_URL)));
-        for (path, field) in [
-            ("embedding", "/spec"),
-            ("embedding.endpoint", BASE_URL),
-            ("embedding.model", "/spec/default_model"),
-            ("embedding.provider", PROVIDER),
-        ] {
-            view.set_origin(path, &MODEL_ENDPOINT, field);
-        }
         view.set("embedding", Some(ViewValue::Object));
         view.set("embedding.model", endpoint.default_model);
         view.set("embedding.provider", Some(endpoint.provider));

@@ -3,15 +3,18 @@
 use serde_json::Value;
 
 use memgate_model::finding::Cause;
-use memgate_model::memory_view::{MemoryView, ViewPath, ViewValue, below_endpoint};
+use memgate_model::memory_view::{
+    EndpointSource, EndpointView, Holds, MemoryView, ViewPath, ViewValue, Why, below_endpoint,
+};
 use memgate_model::typed_rule::{JudgedView, RuleOutcome, TypedRule};
+use memgate_model::view_table::ViewTable;
 use memgate_primitives::plain_text::quoted_text;
 
 use super::check::is_ambiguous;
 use super::fields::{known_paths, no_path};
 use super::words::{MAX_CHARS, MAX_ENTRIES};
 use crate::reader::Reader;
-use crate::text::value;
+use crate::text::{name, value};
 
 #[derive(Debug)]
 struct Immutable(Vec<&'static str>);
@@ -38,16 +41,9 @@ impl TypedRule for Immutable {
         let Some(old) = judged.old else { return };
         for path in &self.0 {
             let pointer = judged.view.pointer(path);
-            let is_certain =
-                path_names_host(path) && is_ambiguous(judged.view, path) != is_ambiguous(old, path);
-            let why = judged.view.why_unknown(path).or_else(|| old.why_unknown(path));
-            if let Some(why) = why.filter(|_| !is_certain) {
-                let endpoint = judged.view.endpoint_at(path).or(judged.view.endpoint.as_ref());
-                let digest = endpoint.map_or(0, |endpoint| endpoint.digest);
-                outcome.add_unknown_of(pointer, why, digest);
-                continue;
-            }
-            if let Some(change) = change(judged, old, path) {
+            if judged.view.why_unknown(path) == Some(Why::FilledInLater) {
+                outcome.add_unknown(pointer, Why::FilledInLater);
+            } else if let Some(change) = change(judged, old, path) {
                 // The value stays empty: it tells whether the stored object had the same violation, and a stored object
                 // never has this one.
                 outcome.add(pointer, format!("{path} cannot change{change}"), String::new());
@@ -74,8 +70,22 @@ fn path_names_host(path: &str) -> bool {
 }
 
 /// The end of the message about a changed value: ` (was …, is …)`, or nothing if one of the two is a list or an object;
-/// `None` without a change.
+/// `None` without a change. A value that is not known is judged by where it comes from.
 fn change(judged: &JudgedView<'_>, old: &MemoryView, path: &'static str) -> Option<String> {
+    if judged.view.is_gone {
+        return had(judged, old, path).then(|| ": the object has no memory any more".to_owned());
+    }
+    let is_certain = path_names_host(path) && is_ambiguous(judged.view, path) != is_ambiguous(old, path);
+    let unknown = [old, judged.view].map(|view| view.why_unknown(path).filter(|_| !is_certain));
+    if unknown != [None, None] {
+        let is_changed = !is_same_source(old, judged.view, path, &unknown);
+        let [_, why] = unknown;
+        return is_changed.then(|| match why {
+            Some(why) => moved(judged, path).unwrap_or_else(|| format!(": {why}")),
+            None if matches!(ViewPath::known(path).holds, Holds::List | Holds::Object) => String::new(),
+            None => format!(" (was unknown, is {})", shown(judged, judged.view.value(path).as_ref())),
+        });
+    }
     // Every policy may compare them, and an object may have thousands: making JSON of them takes too long.
     if path == "labels" {
         return (old.labels != judged.view.labels).then(String::new);
@@ -93,6 +103,42 @@ fn change(judged: &JudgedView<'_>, old: &MemoryView, path: &'static str) -> Opti
         return Some(String::new());
     }
     Some(format!(" (was {}, is {})", shown(judged, was.as_ref()), shown(judged, is.as_ref())))
+}
+
+/// Whether an object whose memory is gone had a value at the path, or a place for one.
+fn had(judged: &JudgedView<'_>, old: &MemoryView, path: &str) -> bool {
+    let is_its = |table: &&ViewTable| table.kinds.iter().any(|kind| kind.kind == old.kind);
+    old.has_value(path) || judged.tables.iter().filter(is_its).any(|table| table.has(path))
+}
+
+/// Whether a value that is not known on one side, or on both, comes from the same place: it is the same text or reference.
+/// An object that is there on one side only may be one that was written meanwhile.
+fn is_same_source(old: &MemoryView, new: &MemoryView, path: &str, unknown: &[Option<Why>; 2]) -> bool {
+    let written = |view: &MemoryView| address(view, path).map(|endpoint| (endpoint.from, endpoint.digest));
+    let named = |view: &MemoryView| -> Vec<_> {
+        view.references
+            .iter()
+            .map(|it| (it.kind, it.namespace.clone(), it.name.clone(), it.field.clone()))
+            .collect()
+    };
+    match unknown {
+        [Some(was), Some(is)] => was == is && written(old) == written(new),
+        [None, Some(Why::Object(_))] => old.origins(path).next().is_some() && named(old) == named(new),
+        [Some(Why::Object(_)), None] => new.origins(path).next().is_some() && named(old) == named(new),
+        _ => false,
+    }
+}
+
+/// The address at a path, or that of the memory.
+fn address<'v>(view: &'v MemoryView, path: &str) -> Option<&'v EndpointView> {
+    view.endpoint_at(path).or(view.endpoint.as_ref())
+}
+
+/// The words for an address that is in another object now.
+fn moved(judged: &JudgedView<'_>, path: &str) -> Option<String> {
+    let endpoint = address(judged.view, path)?;
+    let kind = if endpoint.from == EndpointSource::Secret { "Secret" } else { "ConfigMap" };
+    Some(format!(": it comes from {kind} {} now", name(judged, endpoint.named.as_ref()?)))
 }
 
 /// What hosts of an endpoint may differ in at a path; JSON has the values of the first, with all else that they share.

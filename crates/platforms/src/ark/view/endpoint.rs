@@ -42,31 +42,33 @@ fn of_source(
     if !source.tree.is_object() {
         return None;
     }
-    let endpoint = match source.field {
-        "secretKeyRef" => EndpointView::unknown(EndpointSource::Secret, Why::EndpointInSecret),
-        "configMapKeyRef" => return Some(of_config_map(source, view, state)),
-        // The platform never resolves it.
-        "queryParameterRef" => EndpointView::unknown(EndpointSource::Query, Why::EndpointInQuery),
-        _ => return None,
-    };
     let [name, key] = ["name", "key"].map(|field| source.text(field).unwrap_or_default());
-    Some(endpoint.of(&format!("{name}/{key}")))
+    match source.field {
+        "secretKeyRef" => {
+            Some(EndpointView::in_object(EndpointSource::Secret, Why::EndpointInSecret, (name, key)))
+        }
+        "configMapKeyRef" => Some(of_config_map((name, key), view, state)),
+        // The platform never resolves it.
+        "queryParameterRef" => {
+            Some(EndpointView::unknown(EndpointSource::Query, Why::EndpointInQuery).of(name))
+        }
+        _ => None,
+    }
 }
 
 fn of_config_map(
-    source: &ValueSource<'_>,
+    (name, key): (&str, &str),
     view: &mut MemoryView,
     state: &mut StateReader<'_>,
 ) -> EndpointView {
     let namespace = view.namespace.clone();
-    let (name, key) = (source.text("name").unwrap_or_default(), source.text("key").unwrap_or_default());
     let map = state.get_if_known(&CONFIG_MAP, &namespace, name).found();
     let value = map.and_then(|map| map.tree().get("data")?.entry(key));
     let from = EndpointSource::ConfigMap;
     view.set_origin("endpoint", &CONFIG_MAP, Pointer::new("/data").key(key));
     match value {
         Some(text) => endpoint_view::parse(from, text, &namespace, state),
-        None => EndpointView::unknown(from, Why::EndpointInConfigMap).of(&format!("{name}/{key}")),
+        None => EndpointView::in_object(from, Why::EndpointInConfigMap, (name, key)),
     }
 }
 
@@ -83,8 +85,9 @@ fn add_service(
     let number = lookup.found().and_then(number);
     let port = number.and_then(|number| u16::try_from(number).ok());
     let own_namespace = view.namespace.as_str();
-    let mut endpoint =
-        endpoint_view::parse(EndpointSource::Service, &reference.url(None), own_namespace, state);
+    let url = reference.url(None);
+    let endpoint = endpoint_view::parse(EndpointSource::Service, &url, own_namespace, state);
+    let mut endpoint = endpoint.of(&format!("{url} {:?}", reference.port));
     for host in &mut endpoint.hosts {
         host.port = port;
         // The host is a Service, whatever the domain of this cluster is.
