@@ -50,7 +50,6 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue};
 use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::cli::terminal::Terminal;
@@ -204,29 +203,13 @@ fn run(args: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         Command::Lsp(args) => lsp::run(args, terminal),
         Command::Schema(args) => schema::run(args, terminal),
         Command::Completions(args) => completions::run(args, command(), terminal),
-        Command::Man(args) => man::run(args, command(), terminal),
+        Command::Man(args) => man::run(args, command()),
     }
-}
-
-/// Prints the names that a command takes, a line each.
-fn list_choices(
-    command: &str,
-    names: impl IntoIterator<Item = String>,
-    terminal: Terminal,
-) -> anyhow::Result<ExitStatus> {
-    let names: String = names.into_iter().map(|name| name + "\n").collect();
-    terminal.raw(names.as_bytes())?;
-    terminal.note(&format!("note: these are the names that memgate {command} takes; give it one of them"));
-    Ok(ExitStatus::Clean)
 }
 
 /// Prints help and the version to standard output, and wrong usage to standard error.
-fn print_usage(mut error: clap::Error) -> ExitStatus {
+fn print_usage(error: clap::Error) -> ExitStatus {
     let was_requested = !error.use_stderr();
-    if let Some(meant) = meant(&error) {
-        error.remove(ContextKind::SuggestedSubcommand);
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![meant.into()]));
-    }
     // A shell expands `*` to names of files, some of which look like flags.
     let text = error.render().to_string();
     match plain_except(&text, |c| c == '\n') {
@@ -235,27 +218,6 @@ fn print_usage(mut error: clap::Error) -> ExitStatus {
         Cow::Borrowed(_) => drop(error.print()),
     }
     if was_requested { ExitStatus::Clean } else { ExitStatus::Failed }
-}
-
-/// What other programs call a command or a flag, and its form here.
-const CALLED_ELSEWHERE: [(&str, &str); 10] = [
-    ("-f", "a PATH has no flag: give it alone"),
-    ("--filename", "a PATH has no flag: give it alone"),
-    ("--file", "a PATH has no flag: give it alone"),
-    ("version", "the version is printed by memgate --version"),
-    ("validate", "manifests are checked by memgate check PATH"),
-    ("lint", "manifests are checked by memgate check PATH"),
-    ("verify", "manifests are checked by memgate check PATH; certificates by memgate doctor"),
-    ("diff", "what would be added is shown by memgate mutate --diff PATH"),
-    ("install", "what installs memgate is printed by memgate manifests"),
-    ("uninstall", "what to delete is printed by memgate manifests --image any"),
-];
-
-/// The tip for a word that other programs have.
-fn meant(error: &clap::Error) -> Option<&'static str> {
-    let named = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg];
-    let ContextValue::String(word) = named.into_iter().find_map(|kind| error.get(kind))? else { return None };
-    CALLED_ELSEWHERE.iter().find(|(known, _)| known == word).map(|(_, tip)| *tip)
 }
 
 #[cfg(test)]

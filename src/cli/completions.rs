@@ -1,15 +1,13 @@
 //! `memgate completions`: completion scripts of shells.
 
-use clap::ValueEnum as _;
-
+use crate::cli::ExitStatus;
 use crate::cli::terminal::Terminal;
-use crate::cli::{ExitStatus, list_choices};
 
 /// Print the completion script of a shell
 #[derive(Debug, clap::Args)]
 #[command(
     hide = true,
-    before_help = "Exit codes: 0 printed or listed, 2 wrong usage.",
+    before_help = "Exit codes: 0 printed, 2 wrong usage.",
     after_long_help = "\
 Examples:
   source <(memgate completions bash)
@@ -17,8 +15,8 @@ Examples:
   memgate completions fish > ~/.config/fish/completions/memgate.fish"
 )]
 pub struct Args {
-    /// Shell [default: list the names]
-    shell: Option<clap_complete::Shell>,
+    /// Shell
+    shell: clap_complete::Shell,
 }
 
 /// Runs the command.
@@ -26,12 +24,8 @@ pub struct Args {
 /// # Errors
 /// When the script cannot be written.
 pub fn run(args: &Args, mut memgate: clap::Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let Some(shell) = args.shell else {
-        let names = clap_complete::Shell::value_variants().iter().map(ToString::to_string);
-        return list_choices("completions", names, terminal);
-    };
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut memgate, "memgate", &mut script);
+    clap_complete::generate(args.shell, &mut memgate, "memgate", &mut script);
     terminal.raw(&script)?;
     Ok(ExitStatus::Clean)
 }

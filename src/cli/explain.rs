@@ -1,11 +1,8 @@
 //! `memgate explain`: prints the page of a finding code, or describes a rule of a policy.
 
-use std::fmt::Write as _;
-
 use anyhow::Context as _;
 
 use crate::cli::ExitStatus;
-use crate::cli::help::wrapped;
 use crate::cli::input::load_policies;
 use crate::cli::terminal::Terminal;
 use memgate_core::decide::codes;
@@ -128,15 +125,9 @@ fn codes_below(start: &str) -> impl Iterator<Item = (String, &'static str)> {
         .map(|code| (code.name.to_owned(), code.page.text()))
 }
 
-/// Each page by its name and its title, in lines as wide as the terminal.
+/// Each page by its name and its title.
 fn list(pages: impl IntoIterator<Item = (String, &'static str)>) -> String {
     let pages: Vec<_> = pages.into_iter().collect();
     let width = pages.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let columns = Terminal::width(&std::io::stdout()).saturating_sub(width + 2);
-    let mut text = String::new();
-    for (name, page) in pages {
-        let title = wrapped(&title(page), columns).join(&format!("\n{:width$}  ", ""));
-        let _infallible = writeln!(text, "{name:width$}  {title}");
-    }
-    text
+    pages.into_iter().map(|(name, page)| format!("{name:width$}  {}\n", title(page))).collect()
 }

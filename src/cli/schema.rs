@@ -3,9 +3,9 @@
 use anyhow::Context as _;
 use serde_json::{Value, json};
 
+use crate::cli::ExitStatus;
 use crate::cli::keys;
 use crate::cli::terminal::Terminal;
-use crate::cli::{ExitStatus, list_choices};
 use memgate_core::decide::codes;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 use memgate_workbench::files::kind_schema::{KindDefinition, combined, definitions};
@@ -64,7 +64,10 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let Some(name) = args.name.as_deref() else {
         let kinds = definitions().iter().map(KindDefinition::full_name).collect::<Vec<_>>();
         let files = FILES.iter().map(|(name, _)| (*name).to_owned());
-        return list_choices("schema", files.chain(MADE.map(str::to_owned)).chain(kinds), terminal);
+        let names = files.chain(MADE.map(str::to_owned)).chain(kinds);
+        terminal.raw(names.map(|name| name + "\n").collect::<String>().as_bytes())?;
+        terminal.note("note: these are the names that memgate schema takes; give it one of them");
+        return Ok(ExitStatus::Clean);
     };
     if let Some((_, text)) = FILES.iter().find(|(file, _)| *file == name) {
         terminal.raw(text.as_bytes())?;

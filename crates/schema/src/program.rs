@@ -12,7 +12,7 @@ use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::thread::Builder;
 
 use kube_cel::cel::common::ast::{EntryExpr, Expr, IdedExpr, operators};
-use kube_cel::cel::parser::{ParseErrors, Parser};
+use kube_cel::cel::parser::Parser;
 use kube_cel::cel::{Context, ExecutionError, Value};
 
 use crate::program::names::unescaped;
@@ -31,8 +31,8 @@ const MAX_OPERATORS: usize = 400;
 /// tests.
 const MAX_DEPTH: usize = 40;
 
-/// How many characters of a rule a message shows where it cannot be read.
-const MAX_SHOWN: usize = 16;
+/// Why a rule is not evaluated that the parser or memgate's reading fails at.
+const UNREADABLE: &str = "it cannot be read";
 
 /// The stack of the parser.
 const STACK_BYTES: usize = 64 << 20;
@@ -81,7 +81,7 @@ pub(crate) fn compile(text: &str) -> Result<Program, String> {
     if repeats_a_sign(text) {
         return Err("it has the same sign twice".to_owned());
     }
-    on_deep_stack(text).unwrap_or_else(|| Err("it cannot be read".to_owned()))
+    on_deep_stack(text).unwrap_or_else(|| Err(UNREADABLE.to_owned()))
 }
 
 /// A rule to compile, and who waits for it.
@@ -116,7 +116,7 @@ fn repeats_a_sign(text: &str) -> bool {
 
 fn parse(text: &str) -> Result<Program, String> {
     let parser = Parser::new().enable_optional_syntax(true);
-    let mut expression = parser.parse(text).map_err(|faults| unreadable(text, &faults))?;
+    let mut expression = parser.parse(text).map_err(|_| UNREADABLE)?;
     rewrite::rewrite(&mut expression);
     let mut reading = Reading {
         variables: vec!["self", "oldSelf"],
@@ -129,20 +129,6 @@ fn parse(text: &str) -> Result<Program, String> {
     reading.expression(&expression)?;
     let Reading { reads_old, reads, converts, .. } = reading;
     Ok(Program { expression, reads_old, reads, converts })
-}
-
-/// Where a rule cannot be read. What the parser says of it is not for people.
-fn unreadable(text: &str, faults: &ParseErrors) -> String {
-    let at = faults.errors.iter().map(|fault| fault.pos).find(|(line, _)| *line > 0);
-    let Some((line, column)) = at else { return "it cannot be read".to_owned() };
-    let index = |number: isize| usize::try_from(number).unwrap_or_default();
-    let rest = text.lines().nth(index(line - 1)).unwrap_or_default().chars().skip(index(column - 1));
-    let what: String = rest.take(MAX_SHOWN).collect();
-    let what =
-        if what.is_empty() { "it ends too early".to_owned() } else { format!("`{what}` does not belong") };
-    // Both count from 1.
-    let line = if line > 1 { format!("line {line}, ") } else { String::new() };
-    format!("it cannot be read: {what} at {line}character {column}")
 }
 
 impl Program {

@@ -26,8 +26,6 @@ pub struct KindDefinition {
     pub group: String,
     /// The kind.
     pub kind: String,
-    plural: String,
-    singular: String,
     /// Each version with its schema.
     versions: Vec<(String, Value)>,
 }
@@ -53,17 +51,13 @@ fn read(text: &str) -> impl Iterator<Item = KindDefinition> + use<> {
 
 fn definition(value: &Value) -> Option<KindDefinition> {
     let spec = value.get("spec")?;
-    let name =
-        |key| spec.pointer(&format!("/names/{key}")).and_then(Value::as_str).unwrap_or_default().to_owned();
     let version = |version: &Value| {
         let schema = version.pointer("/schema/openAPIV3Schema")?;
         Some((version.get("name")?.as_str()?.to_owned(), schema.clone()))
     };
     Some(KindDefinition {
         group: spec.get("group")?.as_str()?.to_owned(),
-        kind: name("kind"),
-        plural: name("plural"),
-        singular: name("singular"),
+        kind: spec.pointer("/names/kind")?.as_str()?.to_owned(),
         versions: spec.get("versions")?.as_array()?.iter().filter_map(version).collect(),
     })
 }
@@ -111,12 +105,9 @@ impl KindDefinition {
         format!("{}.{}", self.kind, self.group)
     }
 
-    /// Whether a name means this kind: its kind, plural or singular, in capitals or not, with the group or without.
+    /// Whether a name means this kind, with the group or without.
     pub fn has_name(&self, name: &str) -> bool {
-        let (name, group) = name.split_once('.').map_or((name, None), |(name, group)| (name, Some(group)));
-        let names = [&self.kind, &self.plural, &self.singular];
-        names.into_iter().any(|own| own.eq_ignore_ascii_case(name))
-            && group.is_none_or(|group| group.eq_ignore_ascii_case(&self.group))
+        name == self.kind || name == self.full_name()
     }
 
     /// The JSON Schema (draft 7) of its objects; the object's `apiVersion` selects one of several versions.
@@ -313,17 +304,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_kinds_by_every_name() {
+    fn finds_kinds_with_and_without_their_group() {
         let definitions = definitions();
         let named = |name: &str| -> Vec<String> {
             let found = definitions.iter().filter(|definition| definition.has_name(name));
             found.map(KindDefinition::full_name).collect()
         };
-        for name in ["ArkMemory", "arkmemories", "arkmemory.arkonis.dev"] {
+        for name in ["ArkMemory", "ArkMemory.arkonis.dev"] {
             assert_eq!(named(name), ["ArkMemory.arkonis.dev"], "{name}");
         }
         assert!(named("Agent").len() > 2, "{:?}", named("Agent"));
-        assert_eq!(named("agent.orloj.dev"), ["Agent.orloj.dev"]);
+        assert_eq!(named("Agent.orloj.dev"), ["Agent.orloj.dev"]);
         assert!(named("ArkMemry").is_empty());
     }
 
