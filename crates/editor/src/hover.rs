@@ -1,26 +1,20 @@
-//! What is shown under the pointer: findings and what to do, the objects and the field behind them, and the pages of
-//! the findings last. A kind and a field show what their definition says.
+//! What is shown under the pointer: findings and what to do, the objects behind them, and the pages of the findings last.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use lsp_types::{Hover, HoverContents, MarkupContent, MarkupKind};
-use serde_json::Value;
 
 use crate::markdown::{code_span, in_markdown};
 use crate::names::names;
 use crate::navigation::{Question, find};
 use crate::positions::Lines;
-use memgate_manifest::document::Document;
 use memgate_model::finding::Finding;
 use memgate_model::object::Reference;
 use memgate_primitives::credential::masked_keys;
-use memgate_primitives::number::more;
 use memgate_primitives::plain_text::{cut, shown_name};
-use memgate_primitives::pointer::Pointer;
 use memgate_workbench::files::inputs::Inputs;
-use memgate_workbench::files::kind_schema::definition_of;
-use memgate_workbench::files::load::{Error, objects_in};
+use memgate_workbench::files::load::Error;
 use memgate_workbench::files::place::report;
 use memgate_workbench::files::run::judged_without_ignored;
 use memgate_workbench::report::{LocatedFinding, page};
@@ -46,12 +40,8 @@ pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
             card.pages.insert(page_of(located.finding));
         }
     }
-    let field = field_at(question, &checked.inputs);
     for (object, span) in question.named(&names(&checked.inputs, Some(&file))) {
         card.add(&about(object, &checked.inputs), (span.start, span.end));
-    }
-    if let Some((text, field)) = field.and_then(|field| Some((field.text()?, field))) {
-        card.add(&text, field.range);
     }
     let lines = Lines::new(&question.buffer.text);
     let contents = HoverContents::Markup(MarkupContent { kind: MarkupKind::Markdown, value: card.text() });
@@ -119,67 +109,4 @@ fn about(object: &Reference, inputs: &Inputs) -> String {
         None => ": not among the files".to_owned(),
     };
     format!("{} {}{place}", kind.kind, code_span(&shown_name(&path)))
-}
-
-/// A field at the place.
-struct FieldHere {
-    document: Document,
-    pointer: Pointer,
-    /// Its first byte, and the byte behind its last one.
-    range: (usize, usize),
-}
-
-/// The field whose key, or value of one line, is at the place.
-fn field_at(question: &Question<'_>, inputs: &Inputs) -> Option<FieldHere> {
-    let file = question.file();
-    let source = inputs.sources.iter().find(|source| source.name() == file)?;
-    let (document, _) = objects_in(source, inputs).find(|(document, _)| question.is_in(document.place()))?;
-    let pointer = document.place().field_at(question.start);
-    let found = document.locate(&pointer);
-    let is_scalar =
-        document.value().pointer(pointer.as_str()).is_some_and(|it| !it.is_object() && !it.is_array());
-    let spans = [found.key, Some(found.value).filter(|_| is_scalar)];
-    let span = spans.into_iter().flatten().find(|span| question.is_at(*span)).filter(|_| found.exact)?;
-    (pointer != Pointer::root()).then_some(FieldHere { document, pointer, range: (span.start, span.end) })
-}
-
-impl FieldHere {
-    /// What the definition says of the field; of `kind` and `apiVersion`, what it says of the kind.
-    fn text(&self) -> Option<String> {
-        let (document, pointer) = (&self.document, &self.pointer);
-        let definition = definition_of(document.group(), document.kind())?;
-        let is_kind = ["/kind", "/apiVersion"].contains(&pointer.as_str());
-        let pointer = if is_kind { &Pointer::root() } else { pointer };
-        let schema = definition.field(document.version(), pointer)?;
-        let heading = if is_kind {
-            format!("**{}** ({})", document.kind(), code_span(document.api_version()))
-        } else {
-            format!("**{}**: {}", in_markdown(&cut(&pointer.field(), MAX_PART)), type_of(&schema))
-        };
-        let description = schema.get("description").and_then(Value::as_str).unwrap_or_default();
-        Some(format!("{heading}\n\n{}", cut(description, MAX_PART)).trim_end().to_owned())
-    }
-}
-
-/// The type, the values and the default of a field.
-fn type_of(schema: &Value) -> String {
-    let names = |schema: &Value| match schema.get("type") {
-        Some(Value::Array(types)) => types.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "),
-        Some(Value::String(only)) => only.clone(),
-        _ => "any value".to_owned(),
-    };
-    let mut text = match schema.get("items") {
-        Some(items) => format!("list of {}", names(items)),
-        None => names(schema),
-    };
-    let shown = |value: &Value| code_span(value.as_str().unwrap_or(&value.to_string()));
-    let values = schema.get("enum").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    if !values.is_empty() {
-        let listed: Vec<String> = values.iter().take(MAX_LISTED).map(shown).collect();
-        text = text + ": " + &listed.join(", ") + &more(values.len().saturating_sub(MAX_LISTED));
-    }
-    if let Some(default) = schema.get("default") {
-        text = text + "; default " + &shown(default);
-    }
-    text
 }

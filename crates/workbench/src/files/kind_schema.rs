@@ -6,12 +6,11 @@
 //! ```
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use memgate_manifest::document::values;
 use memgate_manifest::later::FILLED_IN_LATER;
 use memgate_manifest::source::Source;
-use memgate_primitives::pointer::{Pointer, list_index};
 use serde_json::{Map, Value, json};
 
 const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
@@ -34,12 +33,6 @@ pub struct KindDefinition {
 pub fn definitions() -> Vec<KindDefinition> {
     let of_families = memgate_platforms::ALL.into_iter().flat_map(|family| family.definitions.crds);
     of_families.flat_map(|text| read(&text())).chain(read(&memgate_platforms::policy_crds())).collect()
-}
-
-/// The definition of a kind, read once.
-pub fn definition_of(group: &str, kind: &str) -> Option<&'static KindDefinition> {
-    static ALL: OnceLock<Vec<KindDefinition>> = OnceLock::new();
-    ALL.get_or_init(definitions).iter().find(|it| it.group == group && it.kind == kind)
 }
 
 /// The definitions of a file.
@@ -126,19 +119,6 @@ impl KindDefinition {
         let mut whole = Value::Object(whole);
         allow_later(&mut whole);
         whole
-    }
-
-    /// What is defined at a field of objects of this version, or of the newest one: description, type and values. The root
-    /// is the kind itself.
-    pub fn field(&self, version: &str, pointer: &Pointer) -> Option<Value> {
-        let known = self.versions.iter().find(|(name, _)| name == version).or_else(|| self.versions.first());
-        let whole = self.of_version(known?);
-        let below = |schema: &'_ Value, token: &str| {
-            let list = || schema.get("items").filter(|_| list_index(token).is_some());
-            let field = schema.get("properties").and_then(|fields| fields.get(token)).or_else(list);
-            field.or_else(|| schema.get("additionalProperties").filter(|it| it.is_object())).cloned()
-        };
-        pointer.tokens().try_fold(whole, |schema, token| below(&schema, &token))
     }
 
     fn api_version(&self, (version, _): &(String, Value)) -> String {
