@@ -6,15 +6,12 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 use crate::cli::ExitStatus;
-use crate::cli::choice::choice;
 use crate::cli::input::{StateArgs, load_whole};
 use crate::cli::policies::PolicyArgs;
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use memgate_core::admission;
-use memgate_core::decide::decide;
 use memgate_model::request::{Occasion, Point};
-use memgate_primitives::review_path::Phase;
 use memgate_workbench::build::plan::Plan;
 use memgate_workbench::files::inputs::Inputs;
 
@@ -27,8 +24,7 @@ use memgate_workbench::files::inputs::Inputs;
     before_help = "Exit codes: 0 allowed, 1 denied, 2 the review or the state cannot be read.",
     after_long_help = "\
 Examples:
-  memgate review --with state.yaml < review.json
-  memgate review --phase mutate < review.json"
+  memgate review --with state.yaml < review.json"
 )]
 pub struct Args {
     #[command(flatten)]
@@ -39,13 +35,7 @@ pub struct Args {
 
     #[command(flatten)]
     settings: SettingsArgs,
-
-    /// Answer one of the two calls, with the bytes that the server would send
-    #[arg(long, value_name = "mutate|validate", value_parser = choice(PHASES), hide_possible_values = true)]
-    phase: Option<Phase>,
 }
-
-const PHASES: [(&str, Phase); 2] = [("mutate", Phase::Mutate), ("validate", Phase::Validate)];
 
 /// Runs the command.
 ///
@@ -74,11 +64,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     // The user is named in the review.
     let user = review.request.occasion.user;
     review.request.occasion = Occasion { user, ..args.policies.occasion(Point::Admission) };
-    let answer = match args.phase {
-        None => admission::review(&review, &snapshot),
-        Some(phase) => admission::respond(phase, &review, &decide(&review.request, &snapshot)),
-    };
-    let answer = answer.context("failed to answer the review")?;
+    let answer = admission::review(&review, &snapshot).context("failed to answer the review")?;
     let allowed = serde_json::from_slice::<Value>(&answer).context("the answer is not JSON")?;
     let allowed = allowed.pointer("/response/allowed") == Some(&Value::Bool(true));
     terminal.raw(&answer)?;

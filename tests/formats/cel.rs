@@ -129,7 +129,7 @@ fn fault(words: &str, text: &str) -> Option<String> {
     command.args(["-c", &limited, env!("CARGO_BIN_EXE_memgate")]).env_clear().current_dir(scratch.path());
     let output = command.stdin(Stdio::null()).output().expect("it runs");
     let written = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    let ends_well = matches!(output.status.code(), Some(0 | 1));
+    let ends_well = matches!(output.status.code(), Some(0 | 1)) && !written.contains("panicked");
     (!ends_well).then(|| format!("{words}: {:?}\n{written}", output.status))
 }
 

@@ -145,7 +145,7 @@ fn what_memgate_admits_without_a_word_is_right() {
 
 #[test]
 fn kinds_have_no_other_fields() {
-    let memory = validator(&printed("arkmemory"));
+    let memory = validator(&printed("ArkMemory"));
     let object = |spec: Value| json!({"apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkMemory", "metadata": {"name": "a"}, "spec": spec});
     assert!(memory.is_valid(&object(json!({"backend": "in-context"}))));
     for spec in [json!({"backend": "in-context", "ttl": 5}), json!({"backend": 5}), json!({})] {

@@ -6,9 +6,10 @@ pub(crate) mod functions;
 pub(crate) mod names;
 mod rewrite;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::LazyLock;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
+use std::sync::{LazyLock, Once};
 use std::thread::Builder;
 
 use kube_cel::cel::common::ast::{EntryExpr, Expr, IdedExpr, operators};
@@ -183,9 +184,22 @@ impl Program {
     }
 }
 
-/// Runs foreign code on input; `None` if it panics.
+/// Runs foreign code on input; `None` if it panics, which no output tells.
 fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
-    catch_unwind(AssertUnwindSafe(run)).ok()
+    thread_local!(static IS_GUARDED: Cell<bool> = const { Cell::new(false) });
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let hook = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !IS_GUARDED.get() {
+                hook(panic)
+            }
+        }));
+    });
+    IS_GUARDED.set(true);
+    let result = catch_unwind(AssertUnwindSafe(run)).ok();
+    IS_GUARDED.set(false);
+    result
 }
 
 /// A way through a rule that finds what cannot be evaluated.

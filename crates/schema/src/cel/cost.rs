@@ -69,31 +69,34 @@ pub(super) struct Bounds {
     pub(super) cost: u64,
     /// How many values it holds at once.
     pub(super) peak: u64,
-    /// How large its result is.
-    #[cfg(test)]
-    pub(super) result: u64,
 }
 
 /// What it takes at most to evaluate a rule on values of this weight.
 pub(super) fn of(expression: &IdedExpr, weight: u64) -> Bounds {
+    let (Estimate { cost, peak, .. }, _) = estimate(expression, weight);
+    Bounds { cost, peak }
+}
+
+/// How large the result is.
+#[cfg(test)]
+pub(super) fn of_result(expression: &IdedExpr, weight: u64) -> u64 {
+    estimate(expression, weight).1.most
+}
+
+fn estimate(expression: &IdedExpr, weight: u64) -> (Estimate<'_>, Size) {
     let all = Size::all(weight);
     let variables = vec![("self", all), ("oldSelf", all)];
     let mut estimate = Estimate { variables, turns: 1, cost: AT_LEAST, held: 0, peak: 0 };
-    let _result = estimate.expression(expression);
-    Bounds {
-        cost: estimate.cost,
-        peak: estimate.peak,
-        #[cfg(test)]
-        result: _result.most,
-    }
+    let result = estimate.expression(expression);
+    (estimate, result)
 }
 
-/// The digits of all numbers with a precision in a text of `format`.
+/// The digits of all numbers with a precision in a text of `format`. Rust writes no more than a `u16` counts.
 fn digits(format: &IdedExpr) -> u64 {
     let Expr::Literal(LiteralValue::String(text)) = &format.expr else { return u64::MAX };
     let precision = |behind: &str| {
-        let number = behind.find(|c: char| !c.is_ascii_digit()).map_or(behind, |end| &behind[..end]);
-        if number.is_empty() { 0 } else { number.parse().unwrap_or(u64::MAX) }
+        let number = behind.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+        if number.is_empty() { 0 } else { number.parse::<u16>().map_or(u64::MAX, u64::from) }
     };
     text.inner().split("%.").skip(1).map(precision).fold(0, u64::saturating_add)
 }
