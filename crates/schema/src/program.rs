@@ -192,7 +192,7 @@ fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
         let hook = take_hook();
         set_hook(Box::new(move |panic| {
             if !IS_GUARDED.get() {
-                hook(panic)
+                hook(panic);
             }
         }));
     });
