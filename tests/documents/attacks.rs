@@ -142,6 +142,16 @@ fn the_lists_are_written_from_their_data() {
 }
 
 #[test]
+fn the_threat_of_exempt_namespaces_names_all_of_them() {
+    let data = data();
+    let about = |threat: &&Value| text(threat, "threat").contains("a namespace that is exempt");
+    let threat = threats(&data).iter().find(about).expect("a threat about exempt namespaces");
+    for name in memgate_model::kind::SYSTEM_NAMESPACES {
+        assert!(text(threat, "answer").contains(&format!("`{name}`")), "{name}");
+    }
+}
+
+#[test]
 fn each_named_test_exists() {
     let data = data();
     let shown = threats(&data).iter().filter(|threat| !threat["tests"].is_null());

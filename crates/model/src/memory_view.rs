@@ -56,7 +56,7 @@ pub struct MemoryView {
     pub namespace: String,
     /// The name, or else `generateName`.
     pub name: String,
-    /// Whether an update took away the memory that the object had. Only what may not change is asked then.
+    /// Whether it was that of the object, and an update took the memory away. Only what may not change is asked then.
     pub is_gone: bool,
     /// Whether the platform fixes the name, so that users cannot choose another one.
     pub has_fixed_name: bool,
@@ -280,13 +280,6 @@ impl MemoryView {
         name: impl Into<String>,
     ) -> Self {
         Self { family, role, kind, namespace: namespace.into(), name: name.into(), ..Self::default() }
-    }
-
-    /// That of the object when it has no memory any more.
-    #[must_use]
-    pub fn gone(&self) -> Self {
-        let Self { family, role, kind, namespace, name, .. } = self;
-        Self { is_gone: true, ..Self::new(family, *role, kind, namespace, name) }
     }
 
     /// The same with the labels of the object, as far as the schema of its kind keeps them.

@@ -284,10 +284,11 @@ impl Judge<'_> {
         let view = &self.views.new;
         let candidate = self.selection.candidate(self.subject);
         let verdict = Verdict::new(policy, rule, matches, self.subject.occasion, &candidate);
-        if !(rule.roles.contains(&view.role) || self.judges_unseen(rule, view)) || !verdict.counts() {
-            return;
-        }
-        if view.is_gone && rule.about.type_name != IMMUTABLE {
+        let is_asked = !view.is_gone || rule.about.type_name == IMMUTABLE;
+        if !(rule.roles.contains(&view.role) || self.judges_unseen(rule, view))
+            || !verdict.counts()
+            || !is_asked
+        {
             return;
         }
         let mut parts = self.outcomes(rule, view, self.views.old.as_ref());
@@ -673,12 +674,11 @@ fn outcome(judged: &JudgedView<'_>, rule: &Rule) -> Option<RuleOutcome> {
     if !(judged.budget.step() && judged.budget.bytes(words + judged.view.entries())) {
         return None;
     }
-    let mut applies = rule.when.as_ref().map_or(Applies::Yes(Vec::new()), |when| when.hold(judged));
-    if let (Some(view), Applies::No, IMMUTABLE, Some(when)) =
-        (judged.old, &applies, rule.about.type_name, &rule.when)
-    {
-        // As with selectors, either object may meet them.
-        applies = when.hold(&JudgedView { view, ..*judged });
+    let hold = |judged: &_| rule.when.as_ref().map_or(Applies::Yes(Vec::new()), |when| when.hold(judged));
+    let mut applies = hold(judged);
+    // As with selectors, either object may meet them.
+    if let (Some(view), Applies::No, IMMUTABLE) = (judged.old, &applies, rule.about.type_name) {
+        applies = hold(&JudgedView { view, ..*judged });
     }
     if applies == Applies::No {
         return None;

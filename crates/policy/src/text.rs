@@ -71,11 +71,6 @@ pub(super) fn use_one_of(allowed: Option<&[String]>) -> String {
     }
 }
 
-/// The same as `; use A`, `; use A or B`, `; use A, B or C`.
-pub(super) fn use_a_or_b(allowed: &[String]) -> String {
-    if allowed.is_empty() { String::new() } else { format!("; use {}", a_or_b(allowed)) }
-}
-
 /// `A`, `A or B`, `A, B or C`.
 pub(super) fn a_or_b(texts: &[String]) -> String {
     match texts {

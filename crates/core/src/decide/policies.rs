@@ -6,6 +6,7 @@ use memgate_model::decision::Decision;
 use memgate_model::edit::Edit;
 use memgate_model::family::{Family, Subject};
 use memgate_model::finding::{Finding, Severity};
+use memgate_model::memory_view::MemoryView;
 use memgate_model::pod::Pod;
 use memgate_model::policy::{Group, Question};
 use memgate_model::policy_rule::Counts;
@@ -57,7 +58,8 @@ pub(super) fn of_resource<'s>(
             |object, old| views::of_object(family, &Subject { object, old, ..*subject }, counts_users, state);
         let new = view(subject.object, subject.old);
         let old = subject.old.filter(|_| judged.old.is_some()).and_then(|old| view(old, None));
-        let new = new.or_else(|| Some(old.as_ref()?.gone()))?;
+        let gone = || Some(MemoryView { is_gone: true, ..old.clone()? });
+        let new = new.or_else(gone)?;
         Some(Views { new, old, stored: None })
     })
 }

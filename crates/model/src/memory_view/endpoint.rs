@@ -101,7 +101,9 @@ impl EndpointView {
     }
 
     /// One that is in this key of this Secret or `ConfigMap`.
-    pub fn in_object(from: EndpointSource, why: Why, (name, key): (&str, &str)) -> Self {
+    pub fn in_object(from: EndpointSource, (name, key): (&str, &str)) -> Self {
+        let is_secret = from == EndpointSource::Secret;
+        let why = if is_secret { Why::EndpointInSecret } else { Why::EndpointInConfigMap };
         Self { named: Some(name.to_owned()), ..Self::unknown(from, why).of(&format!("{name}/{key}")) }
     }
 

@@ -276,7 +276,7 @@ fn add_redis(view: &mut MemoryView, memory: &Memory<'_>) {
     // The Secret also contains the endpoint.
     if let Some(secret) = view.secrets.first() {
         let named = (&*secret.name, secret.key.as_deref().unwrap_or_default());
-        view.endpoint = Some(EndpointView::in_object(EndpointSource::Secret, Why::EndpointInSecret, named));
+        view.endpoint = Some(EndpointView::in_object(EndpointSource::Secret, named));
     }
 }
 

@@ -198,15 +198,11 @@ fn add_embedder(
 ) {
     let kind = line.model_config();
     let lookup = add_reference(view, kind, (name, field.clone()), state);
-    for (path, place) in [
-        ("provider", PROVIDER.into()),
-        ("endpoint", PROVIDER.into()),
-        ("embedding", PROVIDER.into()),
-        ("secrets", pointer(API_KEY)),
-        ("inline", Pointer::new("/spec")),
-    ] {
-        view.set_origin(path, kind, place);
+    for path in ["provider", "endpoint", "embedding"] {
+        view.set_origin(path, kind, PROVIDER);
     }
+    view.set_origin("secrets", kind, pointer(API_KEY));
+    view.set_origin("inline", kind, "/spec");
     let Lookup::Found(found) = lookup else {
         let title = format!("{} {}", kind.kind, quoted(&qualified(&view.namespace, name)));
         let why = Why::Object(title);
@@ -251,8 +247,7 @@ fn add_endpoint(
             (EndpointSource::Literal, url)
         }
         Some(Destination::ConfigMap { name, key, .. }) => {
-            let (from, why) = (EndpointSource::ConfigMap, Why::EndpointInConfigMap);
-            view.endpoint = Some(EndpointView::in_object(from, why, (name, key)));
+            view.endpoint = Some(EndpointView::in_object(EndpointSource::ConfigMap, (name, key)));
             return;
         }
     };

@@ -261,8 +261,7 @@ fn note_fields(view: &mut MemoryView, memory: &Memory<'_>) {
 /// The endpoint. A Secret that holds one wins over the literal.
 fn endpoint(memory: &Memory<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<EndpointView> {
     if let Some(secret) = memory.endpoint_secret_ref {
-        let named = (secret, "");
-        return Some(EndpointView::in_object(EndpointSource::Secret, Why::EndpointInSecret, named));
+        return Some(EndpointView::in_object(EndpointSource::Secret, (secret, "")));
     }
     Some(endpoint_view::parse(EndpointSource::Literal, memory.endpoint?, namespace, state))
 }

@@ -224,7 +224,7 @@ impl Check {
     fn note_unknown(&self, judged: &JudgedView<'_>, outcome: &mut RuleOutcome) -> bool {
         let why = self.why_unknown(judged.view);
         if let Some(why) = &why {
-            let digest = digest_at(judged.view, self.path.path);
+            let digest = address(judged.view, self.path.path).map_or(0, |it| it.digest);
             outcome.add_unknown_of(self.place(judged.view), why.clone(), digest);
         }
         why.is_none()
@@ -300,7 +300,9 @@ impl Check {
             Condition::AtLeast(_) if !self.is_of_endpoint() => (String::new(), -number),
             Condition::AtMost(_) if !self.is_of_endpoint() => (String::new(), number),
             _ if self.path.is_each() => (part.element.map(Element::whole).unwrap_or_default(), 0),
-            _ if self.is_of_endpoint() => (format!("{:x} {shown}", digest_at(view, path)), 0),
+            _ if self.is_of_endpoint() => {
+                (format!("{:x} {shown}", address(view, path).map_or(0, |it| it.digest)), 0)
+            }
             _ => (shown.clone(), 0),
         };
         let remark = if is_first { judged.remark(path) } else { String::new() };
@@ -610,9 +612,9 @@ fn unknown(pointer: Pointer, why: Why) -> Applies {
     Applies::Unknown(Box::new(Unknown { pointer, why, of: String::new(), digest: 0 }))
 }
 
-/// Distinguishes the address at a path, or that of the memory.
-fn digest_at(view: &MemoryView, path: &str) -> u64 {
-    view.endpoint_at(path).or(view.endpoint.as_ref()).map_or(0, |endpoint| endpoint.digest)
+/// The address at a path, or that of the memory.
+pub(super) fn address<'v>(view: &'v MemoryView, path: &str) -> Option<&'v EndpointView> {
+    view.endpoint_at(path).or(view.endpoint.as_ref())
 }
 
 /// Whether clients read the host of the endpoint at a path in different ways. Then it differs from every host that they

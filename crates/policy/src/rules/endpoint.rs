@@ -3,15 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use memgate_model::memory_view::{ENCRYPTED_SCHEMES, ENDPOINTS, EndpointSource, EndpointView, HostView};
+use memgate_model::memory_view::{ENDPOINTS, EndpointSource, EndpointView, HostView};
 use memgate_model::typed_rule::{JudgedView, RuleOutcome, Sentence, TypedRule};
-use memgate_primitives::budget::Budget;
-use memgate_primitives::pointer::Pointer;
 
 use super::host_glob::HostGlob;
 use super::words::{MAX_CHARS, MAX_ENTRIES, fields};
 use crate::reader::{Fields, Reader};
-use crate::text::{Shown, use_a_or_b};
+use crate::text::{Shown, a_or_b};
 
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a field of the rule")]
@@ -77,17 +75,6 @@ impl TypedRule for Endpoint {
     fn paths(&self) -> Vec<&str> {
         let count = if self.reads_address() { ENDPOINTS.len() } else { 1 };
         ENDPOINTS.into_iter().take(count).collect()
-    }
-
-    fn contradictions(&self, _budget: &Budget<'_>) -> Vec<(Pointer, String)> {
-        let is_plain = |it: &String| !it.starts_with("postgres") && !ENCRYPTED_SCHEMES.contains(&it.as_str());
-        let all = self.schemes.as_ref().map(|schemes| &schemes.plain).filter(|all| !all.is_empty());
-        let all_plain = all.is_some_and(|all| all.iter().all(is_plain));
-        let message = || "none of the schemes is encrypted, so nothing passes".to_owned();
-        (self.must_be_encrypted && all_plain)
-            .then(|| (Pointer::root().key("tls"), message()))
-            .into_iter()
-            .collect()
     }
 }
 
@@ -197,7 +184,10 @@ impl Endpoint {
 
 impl Schemes {
     fn of(written: &[String]) -> Self {
-        Self { plain: written.iter().map(|it| plain(it)).collect(), instead: use_a_or_b(written).into() }
+        Self {
+            plain: written.iter().map(|it| plain(it)).collect(),
+            instead: format!("; use {}", a_or_b(written)).into(),
+        }
     }
 }
 

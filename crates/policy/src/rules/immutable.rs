@@ -4,13 +4,13 @@ use serde_json::Value;
 
 use memgate_model::finding::Cause;
 use memgate_model::memory_view::{
-    EndpointSource, EndpointView, Holds, MemoryView, ViewPath, ViewValue, Why, below_endpoint,
+    Element, EndpointSource, Holds, MemoryView, ViewPath, ViewValue, Why, below_endpoint,
 };
 use memgate_model::typed_rule::{JudgedView, RuleOutcome, TypedRule};
 use memgate_model::view_table::ViewTable;
 use memgate_primitives::plain_text::quoted_text;
 
-use super::check::is_ambiguous;
+use super::check::{address, is_ambiguous};
 use super::fields::{known_paths, no_path};
 use super::words::{MAX_CHARS, MAX_ENTRIES};
 use crate::reader::Reader;
@@ -41,9 +41,7 @@ impl TypedRule for Immutable {
         let Some(old) = judged.old else { return };
         for path in &self.0 {
             let pointer = judged.view.pointer(path);
-            if judged.view.why_unknown(path) == Some(Why::FilledInLater) {
-                outcome.add_unknown(pointer, Why::FilledInLater);
-            } else if let Some(change) = change(judged, old, path) {
+            if let Some(change) = change(judged, old, path) {
                 // The value stays empty: it tells whether the stored object had the same violation, and a stored object
                 // never has this one.
                 outcome.add(pointer, format!("{path} cannot change{change}"), String::new());
@@ -86,19 +84,26 @@ fn change(judged: &JudgedView<'_>, old: &MemoryView, path: &'static str) -> Opti
             None => format!(" (was unknown, is {})", shown(judged, judged.view.value(path).as_ref())),
         });
     }
-    // Every policy may compare them, and an object may have thousands: making JSON of them takes too long.
-    if path == "labels" {
-        return (old.labels != judged.view.labels).then(String::new);
-    }
-    if path == "annotations" {
-        return (old.annotations != judged.view.annotations).then(String::new);
+    let row = ViewPath::known(path);
+    let parts = |view| row.parts(view).filter_map(|part| part.value).collect::<Vec<ViewValue<'_>>>();
+    // Every policy may compare labels, of which an object may have thousands: making JSON of them takes too long.
+    if row.holds == Holds::Map {
+        return (parts(old) != parts(judged.view)).then(String::new);
     }
     let (was, is) = (old.value(path), judged.view.value(path));
-    if was == is && (is.is_none() || of_hosts(old, path) == of_hosts(judged.view, path)) {
+    // JSON has the first host.
+    let is_same_host = match below_endpoint(path) {
+        None => true,
+        Some("") => {
+            old.endpoint_at(path).map(|it| &it.hosts) == judged.view.endpoint_at(path).map(|it| &it.hosts)
+        }
+        Some(_) => parts(old) == parts(judged.view),
+    };
+    if was == is && is_same_host {
         return None;
     }
-    let are_several = below_endpoint(path).is_some()
-        && [old, judged.view].iter().any(|view| ViewPath::known(path).parts(view).nth(1).is_some());
+    let are_several =
+        row.holds_several() && [old, judged.view].iter().any(|view| row.parts(view).nth(1).is_some());
     if are_several || [&was, &is].into_iter().flatten().any(|it| it.is_array() || it.is_object()) {
         return Some(String::new());
     }
@@ -115,23 +120,15 @@ fn had(judged: &JudgedView<'_>, old: &MemoryView, path: &str) -> bool {
 /// An object that is there on one side only may be one that was written meanwhile.
 fn is_same_source(old: &MemoryView, new: &MemoryView, path: &str, unknown: &[Option<Why>; 2]) -> bool {
     let written = |view: &MemoryView| address(view, path).map(|endpoint| (endpoint.from, endpoint.digest));
-    let named = |view: &MemoryView| -> Vec<_> {
-        view.references
-            .iter()
-            .map(|it| (it.kind, it.namespace.clone(), it.name.clone(), it.field.clone()))
-            .collect()
-    };
+    let named = |view: &MemoryView| view.references.iter().map(Element::whole).collect::<Vec<_>>();
+    let is_behind = |view: &MemoryView| view.origins(path).next().is_some();
     match unknown {
         [Some(was), Some(is)] => was == is && written(old) == written(new),
-        [None, Some(Why::Object(_))] => old.origins(path).next().is_some() && named(old) == named(new),
-        [Some(Why::Object(_)), None] => new.origins(path).next().is_some() && named(old) == named(new),
+        [None, Some(Why::Object(_))] | [Some(Why::Object(_)), None] => {
+            is_behind(old) && is_behind(new) && named(old) == named(new)
+        }
         _ => false,
     }
-}
-
-/// The address at a path, or that of the memory.
-fn address<'v>(view: &'v MemoryView, path: &str) -> Option<&'v EndpointView> {
-    view.endpoint_at(path).or(view.endpoint.as_ref())
 }
 
 /// The words for an address that is in another object now.
@@ -139,18 +136,6 @@ fn moved(judged: &JudgedView<'_>, path: &str) -> Option<String> {
     let endpoint = address(judged.view, path)?;
     let kind = if endpoint.from == EndpointSource::Secret { "Secret" } else { "ConfigMap" };
     Some(format!(": it comes from {kind} {} now", name(judged, endpoint.named.as_ref()?)))
-}
-
-/// What hosts of an endpoint may differ in at a path; JSON has the values of the first, with all else that they share.
-fn of_hosts<'v>(view: &'v MemoryView, path: &'static str) -> Vec<Option<ViewValue<'v>>> {
-    let is_whole = path_names_host(path) && below_endpoint(path) != Some(".host");
-    let paths = match (is_whole, path.starts_with("embedding")) {
-        (true, false) => vec!["endpoint.host", "endpoint.port"],
-        (true, true) => vec!["embedding.endpoint.host", "embedding.endpoint.port"],
-        (false, _) if below_endpoint(path).is_some() => vec![path],
-        (false, _) => Vec::new(),
-    };
-    paths.into_iter().flat_map(|path| ViewPath::known(path).parts(view)).map(|part| part.value).collect()
 }
 
 fn shown(judged: &JudgedView<'_>, found: Option<&Value>) -> String {

@@ -6,7 +6,6 @@ use memgate_model::finding::Cause;
 use memgate_model::label_selector::LabelValue;
 use memgate_model::memory_view::Why;
 use memgate_model::typed_rule::{JudgedView, RuleOutcome, TypedRule};
-use memgate_primitives::budget::Budget;
 use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::pointer::Pointer;
@@ -129,28 +128,6 @@ impl TypedRule for Tenancy {
         has_tenant() && self.paths().iter().any(|path| judged.can_have(path))
     }
 
-    fn contradictions(&self, _budget: &Budget<'_>) -> Vec<(Pointer, String)> {
-        let mut found = Vec::new();
-        for ((field, ..), patterns) in &self.names {
-            let more = match *field {
-                "names" | "secrets" => "-.",
-                "endpointHosts" => "-._[]:",
-                _ => continue,
-            };
-            let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '*' || more.contains(c);
-            for (pattern, index) in patterns.iter().zip(0_usize..) {
-                if !pattern.replace("{tenant}", "*").chars().all(fits) {
-                    let at = Pointer::root().key(field);
-                    let at = if patterns.len() > 1 { at.index(index) } else { at };
-                    let message =
-                        format!("fits no name; use a-z, 0-9 and \"{more}\", and \"*\" and \"{{tenant}}\"");
-                    found.push((at, message));
-                }
-            }
-        }
-        found
-    }
-
     fn reads_namespaces(&self) -> bool {
         matches!(self.from, TenantSource::NamespaceLabel(_))
     }
@@ -218,7 +195,9 @@ fn glob_of(pattern: &str, tenant: &str) -> Glob {
 
 #[cfg(test)]
 mod tests {
-    use super::{Budget, glob_of};
+    use memgate_primitives::budget::Budget;
+
+    use super::glob_of;
 
     #[test]
     fn fits_names_of_tenants() {

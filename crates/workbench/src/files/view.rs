@@ -128,11 +128,13 @@ pub(crate) fn shown_text(text: &str) -> String {
     cut(&masked_start(text), MAX_SHOWN_CHARS).into_owned()
 }
 
-/// Hides a URL that was made of names, if they cannot be names: they would stand in other parts of it.
+/// Hides a URL that was made of names, if they cannot be names: they would stand in other parts of it. Those of Services
+/// begin with `http`; the defaults of platforms, with `https` or this machine.
 fn hide_made(endpoint: &mut Map<String, Value>) {
     let is_made = matches!(endpoint.get("from").and_then(Value::as_str), Some("service" | "derived"));
+    let of_service = |url: &str| url.strip_prefix("http://").is_some_and(|it| !it.starts_with("localhost:"));
     let authority = |url: &str| Some(url.split_once("://")?.1.split('/').next()?.contains(".svc"));
-    let url = endpoint.get("url").and_then(Value::as_str);
+    let url = endpoint.get("url").and_then(Value::as_str).filter(|url| of_service(url));
     if is_made && url.is_some_and(|url| authority(url) != Some(true)) {
         for field in ["url", "host", "path"] {
             if let Some(value) = endpoint.get_mut(field) {
@@ -204,5 +206,28 @@ metadata: {name: other}
         let names: Vec<(&str, bool)> = pod.containers.iter().map(|it| (it.name.as_str(), it.added)).collect();
         assert_eq!((pod.kind, names), ("Pod", vec![("memory-server", true)]));
         assert_eq!(pod.sources.first().map(|source| source.view.name.as_str()), Some("triage"));
+    }
+
+    #[test]
+    fn shows_the_address_of_a_platform_and_hides_one_made_of_what_is_no_name() {
+        for (place, host, text) in [
+            (
+                "/embedding/endpoint/host",
+                "api.openai.com",
+                "apiVersion: orloj.dev/v1\nkind: Memory\nmetadata: {name: m}\nspec: {embedding_model: e}\n---\n\
+                 apiVersion: orloj.dev/v1\nkind: ModelEndpoint\nmetadata: {name: e}\nspec: {provider: openai}",
+            ),
+            (
+                "/endpoint/host",
+                "…",
+                "apiVersion: ark.mckinsey.com/v1alpha1\nkind: Memory\nmetadata: {name: m}\n\
+                 spec: {address: {valueFrom: {serviceRef: {name: hunter2/x}}}}",
+            ),
+        ] {
+            let mut inputs = load(&Plan::of_text(text)).expect("loads");
+            let viewed = view(&mut inputs, Occasion::default());
+            let shown = viewed.first().and_then(|object| object.views.first()).map(shown).expect("a view");
+            assert_eq!(shown.pointer(place).and_then(Value::as_str), Some(host), "{shown}");
+        }
     }
 }

@@ -44,9 +44,7 @@ fn of_source(
     }
     let [name, key] = ["name", "key"].map(|field| source.text(field).unwrap_or_default());
     match source.field {
-        "secretKeyRef" => {
-            Some(EndpointView::in_object(EndpointSource::Secret, Why::EndpointInSecret, (name, key)))
-        }
+        "secretKeyRef" => Some(EndpointView::in_object(EndpointSource::Secret, (name, key))),
         "configMapKeyRef" => Some(of_config_map((name, key), view, state)),
         // The platform never resolves it.
         "queryParameterRef" => {
@@ -68,7 +66,7 @@ fn of_config_map(
     view.set_origin("endpoint", &CONFIG_MAP, Pointer::new("/data").key(key));
     match value {
         Some(text) => endpoint_view::parse(from, text, &namespace, state),
-        None => EndpointView::in_object(from, Why::EndpointInConfigMap, (name, key)),
+        None => EndpointView::in_object(from, (name, key)),
     }
 }
 
