@@ -164,7 +164,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitStatus {
         command().try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
         Ok(cli) => cli,
-        Err(error) => return print_usage(error),
+        Err(error) => return print_usage(&error),
     };
     let terminal = Terminal::new(cli.color);
     run(&cli.command, terminal).unwrap_or_else(|error| {
@@ -208,7 +208,7 @@ fn run(args: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
 }
 
 /// Prints help and the version to standard output, and wrong usage to standard error.
-fn print_usage(error: clap::Error) -> ExitStatus {
+fn print_usage(error: &clap::Error) -> ExitStatus {
     let was_requested = !error.use_stderr();
     // A shell expands `*` to names of files, some of which look like flags.
     let text = error.render().to_string();

@@ -129,5 +129,5 @@ fn codes_below(start: &str) -> impl Iterator<Item = (String, &'static str)> {
 fn list(pages: impl IntoIterator<Item = (String, &'static str)>) -> String {
     let pages: Vec<_> = pages.into_iter().collect();
     let width = pages.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    pages.into_iter().map(|(name, page)| format!("{name:width$}  {}\n", title(page))).collect()
+    pages.iter().fold(String::new(), |all, (name, page)| format!("{all}{name:width$}  {}\n", title(page)))
 }

@@ -188,7 +188,8 @@ const MISLEADING: &str =
 
 /// The same in a quoted scalar, with the end of a line between two words.
 fn quoted() -> String {
-    let escaped: String = MISLEADING.chars().map(|c| format!("\\U{:08X}", u32::from(c))).collect();
+    let escape = |all, c| format!("{all}\\U{:08X}", u32::from(c));
+    let escaped = MISLEADING.chars().fold(String::new(), escape);
     format!("\"one\\ntwo{escaped}\"")
 }
 
@@ -282,9 +283,8 @@ fn no_output_has_a_character_that_misleads() {
     let together = vec![all.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect::<Vec<_>>()];
     let named = [BAD, unreadable[0].1.as_str()].map(|text| vec![(name.as_str(), text)]);
     let project = vec![(".memgate.yaml", unreadable[0].1.as_str()), ("a.yaml", BAD)];
-    let choices =
-        format!("paths: [Q]\nexclude: [Q]\nrules: {{Q: Q}}\nfamilies: [Q]\nnamespaces: [{{match: Q}}]\n")
-            .replace('Q', &quoted());
+    let choices = "paths: [Q]\nexclude: [Q]\nrules: {Q: Q}\nfamilies: [Q]\nnamespaces: [{match: Q}]\n"
+        .replace('Q', &quoted());
     let project = [project, vec![(".memgate.yaml", choices.as_str()), ("a.yaml", BAD)]];
     let chart = "apiVersion: v2\nname: Q\nversion: Q\n".replace('Q', &quoted());
     let unit = vec![
