@@ -52,6 +52,18 @@ fn rows() -> Vec<(&'static str, Vec<u8>, u16, &'static str)> {
         ("a truncated review", good[..good.len() - 1].to_owned(), 400, json),
         ("more after the review", [&good[..], b"{}"].concat(), 400, json),
         ("half a surrogate in a name", name(r#""name":"\ud800""#), 400, "a string that is not Unicode text"),
+        (
+            "containers twice",
+            name(r#""name":"agent"}],"containers":[{"name":"x""#),
+            400,
+            "or a field twice (memgate)",
+        ),
+        (
+            "the object twice",
+            name(r#""name":"agent"}]}},"object":{"spec":{"containers":[{"name":"x""#),
+            400,
+            json,
+        ),
         ("half a surrogate in a key", name(r#""\udc00":1"#), 400, "a string that is not Unicode text"),
     ]
 }
@@ -85,7 +97,7 @@ async fn what_cannot_be_judged_is_refused() {
         )
     };
     assert_eq!(server.metric(&denied("over-limit")).await.as_deref(), Some("3"));
-    assert_eq!(server.metric(&denied("unreadable")).await.as_deref(), Some("8"));
+    assert_eq!(server.metric(&denied("unreadable")).await.as_deref(), Some("10"));
     let claimed = server.metric("memgate_admission_bytes_in_flight").await;
     assert_eq!(claimed.as_deref(), Some("0"));
 }

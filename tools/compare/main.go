@@ -4,6 +4,8 @@
 // Each line of standard input is one task, each line of standard output its result, in order:
 //
 //	{"text":"<base64>"}                      read it
+//	{"pod":"<base64>"}                       read it as a Pod
+//	{"review":"<base64>"}                    read it as an AdmissionReview
 //	{"text":"<base64>","patch":"<base64>"}   read it, then apply an RFC 6902 patch
 //	{"manifests":"<base64>"}                 the objects that kubectl would send, up to an error
 //	{"url":"<base64>"}                       its scheme, host and port
@@ -20,12 +22,16 @@ import (
 	"os"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	admission "k8s.io/api/admission/v1"
+	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/json"
 )
 
 type task struct {
 	Text      []byte `json:"text"`
+	Pod       []byte `json:"pod"`
+	Review    []byte `json:"review"`
 	Patch     []byte `json:"patch"`
 	Manifests []byte `json:"manifests"`
 	URL       []byte `json:"url"`
@@ -36,7 +42,7 @@ type result struct {
 	Error string `json:"error,omitempty"`
 }
 
-// longest is the longest line: two texts of 8 MiB in base64.
+// longest is the longest line: two texts of 10 MiB in base64.
 const longest = 32 << 20
 
 func main() {
@@ -68,6 +74,12 @@ func run(line []byte) result {
 	if task.Manifests != nil {
 		return objects(task.Manifests)
 	}
+	if task.Pod != nil {
+		return read(task.Pod, &core.Pod{})
+	}
+	if task.Review != nil {
+		return read(task.Review, &admission.AdmissionReview{})
+	}
 	text := task.Text
 	if task.Patch != nil {
 		patch, err := jsonpatch.DecodePatch(task.Patch)
@@ -78,8 +90,11 @@ func run(line []byte) result {
 			return result{Error: "apply: " + err.Error()}
 		}
 	}
-	var value any
-	if err := json.UnmarshalCaseSensitivePreserveInts(text, &value); err != nil {
+	return read(text, new(any))
+}
+
+func read(text []byte, value any) result {
+	if err := json.UnmarshalCaseSensitivePreserveInts(text, value); err != nil {
 		return result{Error: "read: " + err.Error()}
 	}
 	return result{Value: value}

@@ -19,7 +19,8 @@ use memgate_model::finding::{Finding, Severity};
 use memgate_model::reason::Reason;
 use memgate_model::request::{Occasion, Operation, Request};
 use memgate_model::snapshot::Snapshot;
-use memgate_model::view::{self, Text, view};
+use memgate_model::view::{Reading, Text, view};
+use memgate_primitives::pointer::Path;
 use memgate_primitives::review_path::Phase;
 use serde_json::value::RawValue;
 
@@ -69,8 +70,10 @@ pub enum Malformed {
 /// Why a request cannot be answered although its envelope is good.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The object has text that is not Unicode, or a number that no double can represent; a 400.
-    #[error("the object cannot be read: it has a string that is not Unicode text, or a number out of range")]
+    /// The object has text that is not Unicode, a number that no double can represent, or a field of a pod twice; a 400.
+    #[error(
+        "the object cannot be read: it has a string that is not Unicode text, a number out of range, or a field twice"
+    )]
     Unreadable,
     /// memgate made a patch that does not apply; a 500.
     #[error("the patch that was made does not apply to the object")]
@@ -146,7 +149,9 @@ pub fn parse(body: &str) -> Result<Review<'_>, Malformed> {
     if body.is_empty() {
         return Err(Malformed::Empty);
     }
-    let envelope: Envelope<'_> = view::read(body)
+    let envelope: Envelope<'_> = Reading::default()
+        .strictly()
+        .read(body, Path::Root)
         .map_err(|error| Malformed::NotJson { line: error.line(), column: error.column() })?;
     let is = |text: &Option<Text<'_>>, wanted| text.as_deref() == Some(wanted);
     if !is(&envelope.api_version, "admission.k8s.io/v1") || !is(&envelope.kind, "AdmissionReview") {

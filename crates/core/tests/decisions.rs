@@ -10,15 +10,20 @@ mod case_trials;
 mod cases;
 #[path = "../../../tests/support/share.rs"]
 mod share;
+#[path = "../../../tests/support/spelling.rs"]
+mod spelling;
 
 use std::process::ExitCode;
 use std::sync::{Arc, LazyLock};
 
 use anyhow::{Context, Result, ensure};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use case_trials::Way;
 use libtest_mimic::Arguments;
 use memgate_core::admission;
 use memgate_core::decide::audit::audit;
+use memgate_core::decide::decide;
 use memgate_core::decide::views::views;
 use memgate_core::patch::Patch;
 use memgate_core::state;
@@ -34,6 +39,7 @@ use memgate_model::request::{Occasion, Operation, Point, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_policy::never_applies::never_applies;
 use memgate_policy::read;
+use memgate_primitives::review_path::Phase;
 use memgate_workbench::files::casefile::Case;
 use memgate_workbench::files::casefile::compare::CaseOutcome;
 use memgate_workbench::files::casefile::request;
@@ -59,7 +65,28 @@ fn answer(case: &Case) -> Result<CaseOutcome> {
     if is_listed(case) {
         what_is_kept_is_judged_alike(case, &state::empty(request::state(case)?.settings))?;
     }
-    answer_with(case, &request::state(case)?)
+    let state = request::state(case)?;
+    odd_spelling_is_answered_alike(case, &state)?;
+    answer_with(case, &state)
+}
+
+/// Escapes in keys and texts, and blanks, change nothing of an answer.
+fn odd_spelling_is_answered_alike(case: &Case, snapshot: &Snapshot) -> Result<()> {
+    let review = request::review(case);
+    for phase in Phase::ALL {
+        let answer = |body: &str| -> Result<(Value, Value)> {
+            let review = admission::parse(body)?;
+            let decision = decide(&review.request, snapshot);
+            let mut answer: Value = serde_json::from_slice(&admission::respond(phase, &review, &decision)?)?;
+            let patch = answer["response"]["patch"].take();
+            let patch = STANDARD.decode(patch.as_str().unwrap_or_default())?;
+            Ok((answer, serde_json::from_slice(&patch).unwrap_or_default()))
+        };
+        let odd = spelling::odd(&review);
+        let (plain, odd) = (answer(&review.to_string())?, answer(&odd).with_context(|| odd.clone())?);
+        ensure!(plain == odd, "plain {} {}\nodd {} {}", plain.0, plain.1, odd.0, odd.1);
+    }
+    Ok(())
 }
 
 /// Conditions of rules, and rules, of which each is tried with each.

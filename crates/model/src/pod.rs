@@ -173,7 +173,7 @@ impl<'a> Pod<'a> {
     /// # Errors
     /// Those of [`Pod::parse`].
     pub fn parse_within(text: &'a str, budget: &Budget<'_>) -> serde_json::Result<Self> {
-        Reading::within(budget).read(text, Path::Root)
+        Reading::within(budget).strictly().read(text, Path::Root)
     }
 
     /// The value of a label.

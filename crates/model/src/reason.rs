@@ -19,7 +19,8 @@ named! {
         Deleting = "deleting",
         /// The object does not have the form that its kind requires; the apiserver reports that.
         Malformed = "malformed",
-        /// The JSON holds a string that is not Unicode text, or a number that no double can hold.
+        /// The JSON holds a string that is not Unicode text, a number that no double can hold, or a field of a pod twice;
+        /// or a whole review cannot be read.
         Unreadable = "unreadable",
         /// The object, or its mutated form, is larger than the limits of memgate.
         OverLimit = "over-limit",

@@ -2,8 +2,9 @@
 //!
 //! A view is made in one pass over the text. Fields that it does not name are skipped without being stored and
 //! without recursion, so neither their size nor their depth matters. Lists and maps are kept up to a limit, which
-//! ends the decision. JSON is read as in Go: the last of several equal keys wins, `null` is absent, and keys are
-//! compared after unescaping. serde's derive refuses repeated keys, hence the macro.
+//! ends the decision. JSON is read as in Go: of several equal keys of a map the last wins, `null` is absent, and keys are
+//! compared after unescaping. In a review, and in a pod as a whole, a repeated field is an error: their types in Go have the
+//! field, so both values count there.
 //!
 //! A `tree` reads by a table of fields and keeps a copy that may outlive the text. Views are apart from it because nearly
 //! every review is about a pod: their fields are known to the compiler, and nothing is copied.
@@ -23,6 +24,16 @@ pub use self::reading::{Element, Place, Quota, Reading, View, read};
 
 /// The label by which a pod or a namespace opts out of injection, or a pod requires it.
 pub const INJECT_LABEL: &str = "memgate.dev/inject";
+
+/// How an error about a repeated field begins.
+pub const REPEATED: &str = "a repeated field";
+
+/// An error about a repeated field.
+#[doc(hidden)]
+#[cold]
+pub fn repeated<T, E: Error>() -> Result<T, E> {
+    Err(E::custom(REPEATED))
+}
 
 /// A string, borrowed unless it holds an escape.
 ///
@@ -138,6 +149,9 @@ macro_rules! __view {
                             fields += 1;
                             match &*key {
                                 $($key => {
+                                    if view.$field.is_some() && self.0.is_strict() {
+                                        return $crate::view::repeated();
+                                    }
                                     let place = self.0.key($key);
                                     view.$field = map.next_value_seed(
                                         $crate::view::Element::<Option<$type>>::at(&place),

@@ -47,8 +47,10 @@ pub fn decide(
     let (stored, over) = old.map_or_else(Default::default, |old| {
         budget.apart(old.len(), || stored_faults(kind, old, families, budget))
     });
-    let Some(Ok(object)) = request.object.map(|object| plain_value::read(object, budget)) else {
-        return (Decision::pass(Reason::Malformed), over);
+    let object = match request.object.map(|object| plain_value::read(object, budget)) {
+        Some(Ok(object)) => object,
+        Some(Err(_)) => return (Decision::pass(Reason::Unreadable), over),
+        None => return (Decision::pass(Reason::Malformed), over),
     };
     let (policy, mut findings) = faults(kind, &object, families, budget);
     ratchet(&mut findings, &stored);

@@ -59,6 +59,10 @@ pub(super) async fn read(
         if whole.is_empty() && length == Some(data.len()) {
             return Ok((Bytes::from_owner(Claimed { bytes: data, _claim: claim }), fits));
         }
+        if whole.capacity() < total {
+            // Twice as much, as a list grows by itself, would be beyond the claim.
+            whole.reserve_exact(data.len() + total / 8);
+        }
         whole.extend_from_slice(&data);
     }
     if fits {

@@ -9,7 +9,7 @@ const BOUND_MIB: u64 = 96;
 /// their kind may have a word about each.
 const WIDE_BOUND_MIB: u64 = 160;
 
-/// What becomes of a review.
+/// What becomes of a review; [`Becomes::Malformed`] is also a refusal with this code.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Becomes {
     Patched,
@@ -23,6 +23,9 @@ fn becomes(answer: &Answer) -> Becomes {
         return Becomes::Malformed;
     }
     let response = answer.review();
+    if response["status"]["code"] == 400 {
+        return Becomes::Malformed;
+    }
     match (response["allowed"].as_bool(), response.get("patch")) {
         (Some(true), Some(_)) => Becomes::Patched,
         (Some(true), None) => Becomes::LeftAlone,
@@ -153,7 +156,7 @@ async fn unusual_values_are_read_as_go_reads_them() {
     let latin: Vec<u8> = latin.bytes().map(|byte| if byte == b'?' { 0xe9 } else { byte }).collect();
     let twice = r#""containers":[{"name":"other"},{"name":"agent"}]"#;
     for (what, path, sent, expected) in [
-        ("the last of two lists", "/mutate", pod(twice), Becomes::Patched),
+        ("two lists of containers", "/mutate", pod(twice), Becomes::Malformed),
         (
             "the last of two memories",
             "/validate",

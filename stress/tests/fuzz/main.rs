@@ -21,6 +21,9 @@
 #[path = "../../../tests/support/mod.rs"]
 mod support;
 
+#[path = "../../../tests/support/spelling.rs"]
+mod spelling;
+
 mod corpus;
 mod damage;
 mod go;

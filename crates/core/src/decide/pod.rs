@@ -25,7 +25,7 @@ use memgate_model::reason::Reason;
 use memgate_model::request::{Operation, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
-use memgate_model::view::MIRROR_POD;
+use memgate_model::view::{MIRROR_POD, REPEATED};
 use memgate_platforms::common;
 use memgate_platforms::inject::marker;
 use memgate_platforms::inject::{INJECT_LABEL, controller_of, label_pointer, not_looked_up};
@@ -71,7 +71,9 @@ pub(super) fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     let budget = Budget::new(request.cancelled, text.len());
     let pod = match Pod::parse_within(text, &budget) {
         Ok(pod) => pod,
-        Err(error) if !error.is_data() => return Decision::pass(Reason::Unreadable),
+        Err(error) if !error.is_data() || error.to_string().starts_with(REPEATED) => {
+            return Decision::pass(Reason::Unreadable);
+        }
         Err(_) => return Decision::pass(Reason::Malformed),
     };
     let decision = decide_read((text, &pod), request, snapshot, &budget);

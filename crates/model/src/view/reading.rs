@@ -52,12 +52,21 @@ pub struct Reading<'w> {
     budget: Option<&'w Budget<'w>>,
     /// How many elements are kept so far in the lists with an overall quota.
     overall: Cell<usize>,
+    /// Whether a repeated field is an error.
+    is_strict: bool,
 }
 
 impl<'w> Reading<'w> {
     /// A reading within the limits of a decision.
     pub const fn within(budget: &'w Budget<'w>) -> Self {
-        Self { budget: Some(budget), overall: Cell::new(0) }
+        Self { budget: Some(budget), overall: Cell::new(0), is_strict: false }
+    }
+
+    /// The same, in which a repeated field is an error.
+    #[must_use]
+    pub const fn strictly(mut self) -> Self {
+        self.is_strict = true;
+        self
     }
 
     /// Reads a text that is at `path` of the object under review.
@@ -65,7 +74,7 @@ impl<'w> Reading<'w> {
     /// # Errors
     /// When the text is not JSON or has another form.
     pub fn read<'a, T: View<'a>>(&self, text: &'a str, path: Path<'_>) -> serde_json::Result<T> {
-        let reading = Self { budget: self.budget, overall: Cell::new(0) };
+        let reading = Self { overall: Cell::new(0), ..*self };
         json::parse(text, Element::at(&Place { reading: &reading, path }))
     }
 }
@@ -99,6 +108,11 @@ impl<'w> Place<'w> {
     /// An element of the list here.
     const fn index(&self, index: usize) -> Place<'_> {
         Place { reading: self.reading, path: Path::Index(&self.path, index) }
+    }
+
+    /// Whether a repeated field of the object here is an error.
+    pub const fn is_strict(&self) -> bool {
+        self.reading.is_strict
     }
 
     /// Whether the list here, which has `kept` elements so far, may keep another one.
