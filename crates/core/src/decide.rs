@@ -151,7 +151,10 @@ fn decide_resource(
     judgement.add_all(of_users);
     findings.extend(judgement.findings);
     if let Some(stop) = budget.stopped() {
-        return over_limit::resource(request, stop, &stored_over, unchanged);
+        return Decision {
+            steps: budget.taken(),
+            ..over_limit::resource(request, stop, &stored_over, unchanged)
+        };
     }
     reported::drop_when_refused(&mut findings);
     let edits = limited(edits, &mut findings);
@@ -167,6 +170,7 @@ fn decide_resource(
         counts: judgement.counts,
         exemptions: judgement.exemptions,
         rules: judgement.rules,
+        steps: budget.taken(),
         ..Decision::pass(reason)
     }
 }

@@ -52,6 +52,8 @@ pub struct Decision {
     pub rules: Vec<(Arc<PolicyRule>, RuleResult)>,
     /// The families that decided, in their order; empty when the object does not concern any.
     pub families: Vec<FamilyShare>,
+    /// How many steps it took, and how many objects of the state it looked at.
+    pub steps: u32,
 }
 
 /// What a pod without a name is known by, for the log.

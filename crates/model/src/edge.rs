@@ -402,7 +402,7 @@ impl Edge {
 }
 
 /// The keys of the objects from which views of an object of the state have values by these edges: of the memory that it
-/// uses, and of what serves that memory.
+/// uses, and of what serves that memory. Those that an object for all namespaces may serve have a key without a namespace too.
 pub fn memory_used(edges: &[Edge], object: &Object) -> Vec<Cow<'static, str>> {
     let of_edge = |edge: &Edge| {
         let (tree, namespace) = (object.tree(), &object.namespace);
@@ -411,9 +411,10 @@ pub fn memory_used(edges: &[Edge], object: &Object) -> Vec<Cow<'static, str>> {
         let sites = edge.sites(tree).into_iter().filter(|site| (edge.counts)(site, tree));
         let named = sites.filter_map(|site| {
             let named = edge.named(&site, tree, namespace)?;
-            Some(edge.key_of(named.namespace, named.name))
+            let anywhere = matches!(edge.home, Home::OrIn(_)).then(|| edge.key_of("", named.name));
+            Some([Some(edge.key_of(named.namespace, named.name)), anywhere])
         });
-        named.chain(default).collect::<Vec<_>>()
+        named.flatten().flatten().chain(default).collect::<Vec<_>>()
     };
     let used = edges.iter().filter(|edge| edge.serves_memory && edge.from.contains(&object.kind));
     used.flat_map(of_edge).map(Cow::Owned).collect()

@@ -56,7 +56,7 @@ impl Makers {
             return None;
         }
         let link =
-            || state.find(&BY_NAME, name).take(MOST).find_map(|it| self.link(namespace, &it.namespace));
+            || state.find((&BY_NAME, name), None, true).take(MOST).find_map(|it| self.link(namespace, &it.namespace));
         let copied = || self.titles.get(*self.says.get(&key("", &format!("{}/{name}", kind.kind)))?);
         self.find(namespace, name).or_else(link).or_else(copied)
     }

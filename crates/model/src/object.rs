@@ -349,16 +349,16 @@ impl KindState {
     pub fn put_shared(&mut self, object: &Arc<Object>) -> Option<Arc<Object>> {
         let before = self.objects.insert(Arc::clone(object));
         if let Some(before) = &before {
-            self.indexes.remove(before);
+            self.indexes.change(false, before);
         }
-        self.indexes.insert(object);
+        self.indexes.change(true, object);
         before
     }
 
     /// Removes an object, if it is there.
     pub fn remove(&mut self, namespace: &str, name: &str) -> Option<Arc<Object>> {
         let before = self.objects.remove(namespace, name)?;
-        self.indexes.remove(&before);
+        self.indexes.change(false, &before);
         Some(before)
     }
 
@@ -436,13 +436,15 @@ impl KindState {
         self.objects.get(namespace, name)
     }
 
-    /// The objects with this key in the index, by namespace and name.
+    /// The objects with this key in the index that are held, or those that are not, by namespace and name: of all
+    /// namespaces, or of one.
     pub(super) fn find<'k>(
         &'k self,
-        index: &'static Index,
-        key: &str,
+        by: (&'static Index, &str),
+        namespace: Option<&str>,
+        held: bool,
     ) -> impl Iterator<Item = &'k Arc<Object>> + use<'k> {
-        self.indexes.find(index, key.to_owned(), &self.objects)
+        self.indexes.find(by, namespace, held, &self.objects)
     }
 
     /// How many objects have this key in the index.
@@ -451,12 +453,22 @@ impl KindState {
     }
 
     /// Whether all objects that are here are held.
-    pub(super) const fn holds_all(&self) -> bool {
+    pub(super) fn holds_all(&self) -> bool {
         self.not_held() == 0
     }
 
+    /// Those of the objects that are not held, of all namespaces or of one.
+    pub(super) fn kept_not_held<'k>(
+        &'k self,
+        namespace: Option<&str>,
+    ) -> impl Iterator<Item = &'k Arc<Object>> + use<'k> {
+        let everywhere = namespace.is_none().then(|| self.objects.kept_if(false));
+        let here = namespace.map(|namespace| self.objects.not_held_in(namespace));
+        everywhere.into_iter().flatten().chain(here.into_iter().flatten())
+    }
+
     /// How many of the objects that are here are not held.
-    pub const fn not_held(&self) -> usize {
+    pub fn not_held(&self) -> usize {
         self.objects.not_held()
     }
 

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::kind::Kind;
@@ -34,7 +35,11 @@ pub struct StateReader<'s> {
     names_others: bool,
     budget: &'s Budget<'s>,
     unknown: RefCell<BTreeSet<Reference>>,
+    counted: Counted,
 }
+
+/// The numbers that were counted, by what was counted and the states of the kinds in which that was.
+type Counted = Rc<RefCell<BTreeMap<(String, Vec<*const KindState>), usize>>>;
 
 impl<'s> StateReader<'s> {
     /// A reader for the decision about an object whose namespace was given or not.
@@ -44,7 +49,7 @@ impl<'s> StateReader<'s> {
         namespace_given: bool,
         budget: &'s Budget<'s>,
     ) -> Self {
-        let (names_others, unknown) = (false, RefCell::default());
+        let (names_others, unknown, counted) = (false, RefCell::default(), Counted::default());
         Self {
             kinds,
             makers,
@@ -56,7 +61,31 @@ impl<'s> StateReader<'s> {
             names_others,
             budget,
             unknown,
+            counted,
         }
+    }
+
+    /// The same reader, which counts nothing again that this one has counted, as far as both have the same state.
+    #[must_use]
+    pub fn counting_with(self, other: &Self) -> Self {
+        Self { counted: Rc::clone(&other.counted), ..self }
+    }
+
+    /// A number that is counted once a decision, named by this key, in the objects of these kinds.
+    pub fn count_once(
+        &mut self,
+        key: String,
+        kinds: impl IntoIterator<Item = &'static Kind>,
+        count: impl FnOnce(&mut Self) -> usize,
+    ) -> usize {
+        let states = kinds.into_iter().filter_map(|kind| self.kinds.get(kind)).map(Arc::as_ptr);
+        let key = (key, states.collect());
+        let known = self.counted.borrow().get(&key).copied();
+        known.unwrap_or_else(|| {
+            let number = count(self);
+            self.counted.borrow_mut().insert(key, number);
+            number
+        })
     }
 
     /// The same reader for a decision at this point.
@@ -185,15 +214,14 @@ impl<'s> StateReader<'s> {
 
     /// Notes those that are not held.
     fn note_not_held(&self, state: Option<&'s Arc<KindState>>, namespace: Option<&str>) {
-        let Some(state) = state.filter(|state| !state.holds_all()) else { return };
-        let not_held = |object: &&Arc<Object>| !object.held;
-        let note = |object: &'s Arc<Object>| self.note(object);
-        match namespace {
-            Some(namespace) => {
-                state.objects.kept_in(namespace).filter(not_held).take(MAX_UNKNOWN).for_each(note);
-            }
-            None => state.objects.kept().filter(not_held).take(MAX_UNKNOWN).for_each(note),
-        }
+        let not_held = state.map(|state| state.kept_not_held(namespace).take(MAX_UNKNOWN));
+        self.looked_at(not_held.into_iter().flatten()).for_each(|object| self.note(object));
+    }
+
+    /// These objects, each of which counts for the budget; none once that has ended.
+    fn looked_at<T, I: Iterator<Item = T>>(&self, objects: I) -> impl Iterator<Item = T> + use<'s, T, I> {
+        let budget = self.budget;
+        objects.take_while(move |_| budget.look())
     }
 
     /// Whether it is known which objects of a kind exist: in a cluster always, outside when there is
@@ -238,14 +266,14 @@ impl<'s> StateReader<'s> {
         let state = self.note_unless_all(kind, Some(namespace));
         self.note_not_held(state, Some(namespace));
         let listed = state.map(|state| state.objects.in_namespace(namespace)).into_iter().flatten();
-        listed.filter(self.counting())
+        self.looked_at(listed).filter(self.counting())
     }
 
     /// The known objects of a kind, by namespace and name. Notes the list as unknown unless it counts as complete.
     pub fn everywhere(&mut self, kind: &'static Kind) -> impl Iterator<Item = &'s Object> + use<'s> {
         let state = self.note_unless_all(kind, None);
         self.note_not_held(state, None);
-        state.into_iter().flat_map(|state| state.objects.all()).filter(self.counting())
+        self.looked_at(state.into_iter().flat_map(|state| state.objects.all())).filter(self.counting())
     }
 
     /// The known objects with this key, by namespace and name. Notes the kind as unknown unless its list counts as
@@ -256,17 +284,35 @@ impl<'s> StateReader<'s> {
         index: &'static Index,
         key: &str,
     ) -> impl Iterator<Item = &'s Object> + use<'s> {
+        self.indexed_in(kind, (index, key), None)
+    }
+
+    /// The same of one namespace, or of all for `None`.
+    pub fn indexed_in(
+        &mut self,
+        kind: &'static Kind,
+        by: (&'static Index, &str),
+        namespace: Option<&str>,
+    ) -> impl Iterator<Item = &'s Object> + use<'s> {
         self.note_unless_all(kind, None);
-        self.peek_indexed(kind, index, key)
+        self.find(kind, by, namespace)
     }
 
     /// How many known objects have this key, with those that are yet to be named. Notes the kind as unknown unless its list counts as complete.
     pub fn count_indexed(&mut self, kind: &'static Kind, index: &'static Index, key: &str) -> usize {
         let state = self.note_unless_all(kind, None);
         self.note_not_held(state, None);
-        let counted = |state: &'s KindState| match kind.counts {
-            None if self.uses.is_none() => state.count(index, key),
-            _ => state.find(index, key).filter(|object| self.counts(object)).count(),
+        let counted = |state: &'s KindState| {
+            if kind.counts.is_some() {
+                let all = [true, false].into_iter().flat_map(|held| state.find((index, key), None, held));
+                return self.looked_at(all).filter(|object| self.counts(object)).count();
+            }
+            let has_key = |object: &Object| (index.keys)(object).iter().any(|it| **it == *key);
+            let is_found = |namespace: &str, name: &str| {
+                self.budget.look() && state.kept_of(namespace, name).is_some_and(|it| has_key(it))
+            };
+            self.uses.into_iter().for_each(|uses| uses.note_where(kind, is_found));
+            state.count(index, key)
         };
         let to_be_named = state.and_then(|state| state.to_be_named());
         state.map_or(0, |state| counted(state)) + to_be_named.map_or(0, counted)
@@ -286,14 +332,22 @@ impl<'s> StateReader<'s> {
         index: &'static Index,
         key: &str,
     ) -> impl Iterator<Item = &'s Object> + use<'s> {
+        self.find(kind, (index, key), None)
+    }
+
+    fn find(
+        &self,
+        kind: &Kind,
+        by: (&'static Index, &str),
+        namespace: Option<&str>,
+    ) -> impl Iterator<Item = &'s Object> + use<'s> {
         let state = self.kinds.get(kind);
         if let Some(state) = state.filter(|state| !state.holds_all()) {
-            let found = state.find(index, key).filter(|object| !object.held && self.counts(object));
+            let found = self.looked_at(state.find(by, namespace, false)).filter(|object| self.counts(object));
             found.take(MAX_UNKNOWN).for_each(|object| self.note(object));
         }
-        let found = state.map(|state| state.find(index, key));
-        let found = found.into_iter().flatten().map(AsRef::as_ref).filter(|object: &&Object| object.held);
-        found.filter(self.counting())
+        let found = state.map(|state| state.find(by, namespace, true)).into_iter().flatten();
+        self.looked_at(found.map(AsRef::as_ref)).filter(self.counting())
     }
 
     /// Whether an object with this key may exist and not be held. If the state does not even keep the names
@@ -304,8 +358,8 @@ impl<'s> StateReader<'s> {
         if lacks_some {
             self.note_unknown(kind, "", "");
         }
-        let is_lacking = |object: &Arc<Object>| !object.held && self.counts(object);
-        lacks_some || !state.holds_all() && state.find(index, key).any(is_lacking)
+        let mut not_held = self.looked_at(state.find((index, key), None, false));
+        lacks_some || not_held.any(|object| self.counts(object))
     }
 
     /// Whether at least one object of a kind is known, in any namespace.

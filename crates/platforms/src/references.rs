@@ -55,14 +55,13 @@ pub fn users<'s>(
     family: &'static Family,
     (kind, namespace, name): (&'static Kind, &str, &str),
     state: &mut StateReader<'s>,
-) -> Vec<&'s Object> {
+) -> impl Iterator<Item = &'s Object> {
     let kinds = referrers(family, |edge| edge.uses_memory && edge.to.contains(&kind), (namespace, name));
-    let found = kinds.into_iter().flat_map(|(kind, key)| {
+    kinds.into_iter().flat_map(|(kind, key)| {
         // This notes those that are not held, and whether some are unknown.
         drop(state.everywhere(kind));
-        state.indexed(kind, family.by_memory, &key).filter(|user| !user.deleting()).collect::<Vec<_>>()
-    });
-    found.collect()
+        state.indexed(kind, family.by_memory, &key).filter(|user| !user.deleting())
+    })
 }
 
 /// The objects of a namespace whose views have values of the written object, directly or by way of others, and that are not
@@ -84,8 +83,7 @@ pub fn read_by<'s, 't>(
         for (kind, key) in
             referrers(family, |edge| edge.serves_memory && edge.to.contains(&kind), (&home, &name))
         {
-            let users = state.indexed(kind, family.by_memory, &key);
-            let here = users.filter(|user| *user.namespace == *namespace);
+            let here = state.indexed_in(kind, (family.by_memory, &key), Some(namespace));
             for user in here.filter(|user| seen.insert((user.kind, Arc::clone(&user.name)))) {
                 if found.len() == limit {
                     return found;
@@ -137,12 +135,19 @@ pub fn count_users(
         keys.retain(|(kind, _)| is_agent(kind));
         let is_counted = |key: &String| is_used && used_before.iter().any(|used| **used == **key);
         let known = keys.iter().any(|(kind, key)| *kind == subject.kind && is_counted(key));
-        let all =
-            keys.iter().map(|(kind, key)| state.count_indexed(kind, family.by_memory, key)).sum::<usize>();
         let edges = family.edges.iter().filter(|edge| is_it(edge));
-        let others =
-            edges.map(|edge| users_elsewhere(family, edge, (memory, &is_agent), state)).sum::<usize>();
-        let users = all + others + if is_used && !known { own } else { 0 };
+        let is_asked = |edge: &&Edge| matches!(edge.home, Home::OrIn(_));
+        let to = edges.clone().filter(is_asked).flat_map(|edge| edge.to);
+        let kinds = edges.clone().flat_map(|edge| edge.from).chain(to).copied();
+        let named = format!("{} {}", memory.kind, memory.path());
+        let all = state.count_once(named, kinds, |state| {
+            let mut all = 0;
+            for (kind, key) in &keys {
+                all += state.count_indexed(kind, family.by_memory, key);
+            }
+            all + edges.map(|edge| users_elsewhere(family, edge, (memory, &is_agent), state)).sum::<usize>()
+        });
+        let users = all + if is_used && !known { own } else { 0 };
         memory.put(USERS, "/metadata/name", i64::try_from(users).ok());
     };
     if view.role == Role::Memory {
@@ -165,13 +170,21 @@ fn users_elsewhere(
     }
     let mut users = 0;
     for kind in edge.from.iter().copied().filter(is_agent) {
-        let others = state.everywhere(kind).filter(|user| *user.namespace != *memory.namespace);
-        let names_it = |user: &&Object| {
-            let key = edge.key_of(&user.namespace, &memory.name);
-            let has_own = || edge.to.iter().any(|to| state.peek(to, &user.namespace, &memory.name).is_some());
-            (family.by_memory.keys)(user).iter().any(|used| **used == *key) && !has_own()
-        };
-        users += others.filter(names_it).count();
+        let named = state.indexed(kind, family.by_memory, &edge.key_of("", &memory.name));
+        let others = named.filter(|user| *user.namespace != *memory.namespace);
+        let mut home: (&str, bool) = ("", false);
+        users += others
+            .filter(|user| {
+                if *user.namespace != *home.0 {
+                    let mut to = edge.to.iter();
+                    home = (
+                        &user.namespace,
+                        to.any(|to| state.peek(to, &user.namespace, &memory.name).is_some()),
+                    );
+                }
+                !home.1
+            })
+            .count();
     }
     users
 }

@@ -60,6 +60,10 @@ const STEPS_PER_LOOK: u32 = 1_000;
 pub struct Budget<'c> {
     cancelled: Option<&'c AtomicBool>,
     steps: Cell<u32>,
+    /// Those of parts that are done.
+    of_parts: Cell<u32>,
+    /// How many objects of the state were looked at, in all parts.
+    looks: Cell<u32>,
     /// The compared bytes that are not a whole step yet.
     bytes: Cell<usize>,
     steps_per_finding: Cell<u32>,
@@ -128,6 +132,8 @@ impl<'c> Budget<'c> {
         Self {
             cancelled,
             steps: Cell::new(0),
+            of_parts: Cell::new(0),
+            looks: Cell::new(0),
             bytes: Cell::new(0),
             steps_per_finding: Cell::new(steps_per_finding(bytes)),
             stop: RefCell::new(None),
@@ -164,7 +170,8 @@ impl<'c> Budget<'c> {
         let (steps, stop) = (self.steps.replace(taken), self.stop.take());
         let per_finding = self.steps_per_finding.replace(steps_per_finding(bytes));
         let result = run();
-        self.steps.set(steps);
+        let of_part = self.steps.replace(steps) - taken;
+        self.of_parts.set(self.of_parts.get().saturating_add(of_part));
         self.steps_per_finding.set(per_finding);
         match self.stop.replace(stop) {
             Some(Stop::OverLimit(over)) => (result, Some(over)),
@@ -201,9 +208,24 @@ impl<'c> Budget<'c> {
 
     /// Counts this many steps; returns whether to go on.
     pub fn steps(&self, count: u32) -> bool {
-        let before = self.steps.get();
+        self.take(&self.steps, count)
+    }
+
+    /// Counts a look at an object of the state; returns whether to go on. There may be as many looks as steps, which are
+    /// not the object's own.
+    pub fn look(&self) -> bool {
+        self.take(&self.looks, 1)
+    }
+
+    /// How many steps and looks were taken, those of all parts together.
+    pub fn taken(&self) -> u32 {
+        self.steps.get().saturating_add(self.of_parts.get()).saturating_add(self.looks.get())
+    }
+
+    fn take(&self, taken: &Cell<u32>, count: u32) -> bool {
+        let before = taken.get();
         let after = before.saturating_add(count);
-        self.steps.set(after);
+        taken.set(after);
         if after > MAX_STEPS {
             self.over_limit(Pointer::root, Limit::Steps);
         } else if before / STEPS_PER_LOOK != after / STEPS_PER_LOOK

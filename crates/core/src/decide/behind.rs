@@ -23,6 +23,9 @@ use super::views;
 /// How many objects that refer to the written one are looked at.
 const MAX_USERS: usize = 256;
 
+/// How many steps making a view of one of them counts for, and judging it: it takes about as long as reading so many values.
+const STEPS_PER_VIEW: u32 = 32;
+
 /// What policies find new of the objects of its namespace that refer to the written one. Files show both objects, and
 /// there each is judged by itself.
 pub(super) fn judge<'s>(
@@ -70,13 +73,27 @@ pub(super) fn judge<'s>(
     let states =
         [Some(new), old].map(|object| snapshot.overlaid([(written.clone(), Ok(object.map(Arc::new)))]));
     let written = WrittenObject { kind, name: subject.name, text };
-    let texts: Vec<String> = found.iter().map(|user| user.tree().to_json().to_string()).collect();
-    let objects: Vec<Written<'_>> = texts.iter().map(|text| Written::new(text)).collect();
-    let mut users = Vec::new();
-    for (user, object) in found.iter().zip(&objects) {
-        let [new, old] = states.each_ref().map(|state_of| view(family, user, state_of, state));
+    let counts_users = snapshot.policies.has_any(Group::Users);
+    let mut readers = states.each_ref().map(|of| StateReader::new(of, state.budget()).counting_with(state));
+    let (mut viewed, mut texts) = (Vec::new(), Vec::new());
+    for user in found {
+        if !state.budget().steps(2 * STEPS_PER_VIEW) {
+            break;
+        }
+        let [new, old] = readers.each_mut().map(|reader| view(family, user, counts_users, reader));
         // What a write does not change is not judged again. Of very many each shows what may be read.
-        let Some(new) = new.filter(|new| are_many || old.as_ref() != Some(new)) else { continue };
+        if let Some(new) = new.filter(|new| are_many || old.as_ref() != Some(new)) {
+            let text = user.tree().to_json().to_string();
+            state.budget().bytes(text.len());
+            texts.push(text);
+            viewed.push((user, Views { new, old, stored: None }));
+        }
+    }
+    for reader in readers {
+        state.note_all(reader.into_unknown());
+    }
+    let objects: Vec<Written<'_>> = texts.iter().map(|text| Written::new(text)).collect();
+    let users = viewed.into_iter().zip(&objects).map(|((user, views), object)| {
         let subject = selection::Subject {
             family,
             kind: user.kind.kind,
@@ -86,8 +103,9 @@ pub(super) fn judge<'s>(
             old: None,
             occasion: request.occasion,
         };
-        users.push(MemoryUser { subject, views: Views { new, old, stored: None } });
-    }
+        MemoryUser { subject, views }
+    });
+    let mut users: Vec<_> = users.collect();
     if are_many {
         // Of other labels only rules about labels can know.
         refuse_many(&mut users, &written, (MAX_USERS, changes), snapshot, state)
@@ -108,14 +126,13 @@ fn without_deletion(text: &str) -> Cow<'_, str> {
     object.to_string().into()
 }
 
-/// The view of a stored object with this state; what the state does not know is noted in that of the decision.
+/// The view of a stored object.
 fn view(
     family: &'static Family,
     user: &Object,
-    snapshot: &Snapshot,
+    counts_users: bool,
     state: &mut StateReader<'_>,
 ) -> Option<MemoryView> {
-    let mut reader = StateReader::new(snapshot, state.budget());
     let subject = Subject {
         kind: user.kind,
         operation: Operation::Update,
@@ -124,8 +141,7 @@ fn view(
         object: user.tree(),
         old: None,
     };
-    let mut view = views::of_object(family, &subject, snapshot.policies.has_any(Group::Users), &mut reader);
-    state.note_all(reader.into_unknown());
+    let mut view = views::of_object(family, &subject, counts_users, state);
     // The state keeps few annotations.
     if let Some(view) = &mut view {
         view.set_unknown("annotations", Why::Object(format!("what {} is annotated with", user.kind.kind)));

@@ -78,7 +78,7 @@ pub(super) fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     };
     let decision = decide_read((text, &pod), request, snapshot, &budget);
     let is_nameless = request.name.is_empty() && decision.reason != Reason::NotOurs;
-    Decision { origin: is_nameless.then(|| origin(&pod)), ..decision }
+    Decision { origin: is_nameless.then(|| origin(&pod)), steps: budget.taken(), ..decision }
 }
 
 fn decide_read(

@@ -11,6 +11,7 @@
 //! long_lists  the check of patches with very many edits
 //! endpoints   hosts and paths of endpoints, in every spelling
 //! fields      wrong values in every field that is read
+//! crowds      what a decision costs beside ten thousand objects of each kind
 //! deletion    what is judged of objects that a finalizer keeps
 //! meshes      pods that a mesh changes before and behind memgate
 //! missing     what a pod's memory lacks, and who made the pod
@@ -37,6 +38,7 @@ mod review;
 
 mod answers;
 mod brokers;
+mod crowds;
 mod deletion;
 mod endpoints;
 mod fields;

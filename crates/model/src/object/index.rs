@@ -1,12 +1,12 @@
 //! Indexes on the objects of a kind: finds objects by a key without a scan of all objects.
 //!
 //! An index is made at the first search and then follows all changes, so kinds that are never searched need
-//! none.
+//! none. A copy with a few changes makes it for what it is a copy of too: other copies need not make it again.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
-use std::sync::{Arc, OnceLock};
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use immutable_chunkmap::map::Map;
 
@@ -28,65 +28,111 @@ pub struct Index {
 /// Finds objects by name, in any namespace.
 pub static BY_NAME: Index = Index { place: 0, keys: |object| vec![Cow::Borrowed(&object.name)] };
 
+/// How many changes a copy without an index keeps. With more of them it is another state.
+const MAX_CHANGES: usize = 16;
+
 /// The indexes of one kind. Each is made when it is first needed.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Indexes([OnceLock<Entries>; MAX_INDEXES]);
+pub(super) struct Indexes([Slot; MAX_INDEXES]);
+
+/// The place of an index.
+#[derive(Debug, Clone, Default)]
+struct Slot {
+    /// What copies share.
+    shared: Arc<OnceLock<Entries>>,
+    /// What was added since then, and what was removed: while nobody has made the index.
+    changes: Vec<(bool, Arc<Object>)>,
+    /// The index with these changes.
+    changed: OnceLock<Entries>,
+}
 
 /// One index.
 #[derive(Debug, Clone)]
 struct Entries {
     index: &'static Index,
-    /// Objects by the hash of their key, then by namespace and name.
-    sorted: Map<Position, Arc<Object>, CHUNK>,
+    /// Objects by the hash of their key, then by namespace and name: those that are held, and the others.
+    sorted: [Sorted; 2],
     /// How many objects have a key with this hash, once that was asked for.
-    counts: OnceLock<Map<u64, usize, CHUNK>>,
+    counts: OnceLock<Map<Hash, usize, CHUNK>>,
 }
+
+type Sorted = Map<Position, Arc<Object>, CHUNK>;
+
+/// The hash of a key. Its own keys are random, so that a user cannot prepare two keys with one hash: objects are found without
+/// a look at theirs.
+type Hash = u64;
 
 /// The hash of a key, and the object that has it. A position without an object sorts before all objects with
 /// that hash.
-type Position = (u64, Option<Key>);
+type Position = (Hash, Option<Key>);
 
 impl Indexes {
-    /// The objects that have this key, by namespace and name; `all` are all objects of the kind.
-    pub(super) fn find<'i>(
-        &'i self,
-        index: &'static Index,
-        key: String,
-        all: &'i Objects,
-    ) -> impl Iterator<Item = &'i Arc<Object>> + use<'i> {
-        let entries = self.0.get(index.place).map(|place| place.get_or_init(|| Entries::of(index, all)));
-        let wanted = hash(&key);
-        let from_first = |entries: &'i Entries| entries.sorted.range::<Position, _>((wanted, None)..);
-        let same_hash = entries.map(from_first).into_iter().flatten();
-        let same_hash = same_hash.take_while(move |((hash, _), _)| *hash == wanted);
-        let objects = same_hash.map(|(_, object)| object);
-        objects.filter(move |object| (index.keys)(object).iter().any(|found| **found == *key))
+    fn entries(&self, index: &'static Index, all: &Objects) -> Option<&Entries> {
+        self.0.get(index.place).map(|slot| slot.entries(index, all))
     }
 
-    /// How many objects have this key, without a look at each of them. Keys with one hash count as one.
+    /// The objects that have this key and are held or not, by namespace and name: in all namespaces, or in one. `all` are all
+    /// objects of the kind.
+    pub(super) fn find<'i>(
+        &'i self,
+        (index, key): (&'static Index, &str),
+        namespace: Option<&str>,
+        held: bool,
+        all: &'i Objects,
+    ) -> impl Iterator<Item = &'i Arc<Object>> + use<'i> {
+        let wanted = hash(key);
+        let home: Option<Arc<str>> = namespace.map(Into::into);
+        let first = (wanted, home.clone().map(|home| (home, "".into())));
+        let sorted = self.entries(index, all).and_then(|entries| entries.sorted.get(usize::from(!held)));
+        let found = sorted.into_iter().flat_map(move |sorted| sorted.range::<Position, _>(first.clone()..));
+        let is_it = move |object: &Object| home.as_ref().is_none_or(|home| *home == object.namespace);
+        let found = found.take_while(move |((hash, _), object)| *hash == wanted && is_it(object));
+        found.map(|(_, object)| object)
+    }
+
+    /// How many objects have this key, without a look at each of them.
     pub(super) fn count(&self, index: &'static Index, key: &str, all: &Objects) -> usize {
-        let Some(place) = self.0.get(index.place) else { return 0 };
-        let entries = place.get_or_init(|| Entries::of(index, all));
+        let Some(entries) = self.entries(index, all) else { return 0 };
         entries.counts.get_or_init(|| entries.counted()).get(&hash(key)).copied().unwrap_or_default()
     }
 
-    /// Adds an object that was not there.
-    pub(super) fn insert(&mut self, object: &Arc<Object>) {
-        for entries in self.0.iter_mut().filter_map(OnceLock::get_mut) {
-            for position in entries.index.positions(object) {
-                entries.change_count(position.0, 1);
-                entries.sorted.insert_cow(position, Arc::clone(object));
-            }
+    /// Adds an object that was not there, or removes one that was.
+    pub(super) fn change(&mut self, is_added: bool, object: &Arc<Object>) {
+        self.0.iter_mut().for_each(|slot| slot.change(is_added, object));
+    }
+}
+
+impl Slot {
+    fn entries(&self, index: &'static Index, all: &Objects) -> &Entries {
+        if self.changes.is_empty() {
+            return self.shared.get_or_init(|| Entries::of(index, all));
         }
+        self.changed.get_or_init(|| {
+            let Some(before) = self.shared.get() else {
+                let entries = Entries::of(index, all);
+                let mut before = entries.clone();
+                self.changes.iter().rev().for_each(|(is_added, object)| before.change(!is_added, object));
+                let _made_meanwhile = self.shared.set(before);
+                return entries;
+            };
+            let mut entries = before.clone();
+            self.changes.iter().for_each(|(is_added, object)| entries.change(*is_added, object));
+            entries
+        })
     }
 
-    /// Removes an object that was there.
-    pub(super) fn remove(&mut self, object: &Object) {
-        for entries in self.0.iter_mut().filter_map(OnceLock::get_mut) {
-            for position in entries.index.positions(object) {
-                entries.change_count(position.0, -1);
-                entries.sorted.remove_cow(&position);
+    fn change(&mut self, is_added: bool, object: &Arc<Object>) {
+        if let Some(entries) = self.changed.take() {
+            (self.shared, self.changes) = (Arc::new(entries.into()), Vec::new());
+        }
+        if self.changes.is_empty() && self.shared.get().is_some() {
+            if let Some(entries) = Arc::make_mut(&mut self.shared).get_mut() {
+                entries.change(is_added, object);
             }
+        } else if self.changes.len() < MAX_CHANGES {
+            self.changes.push((is_added, Arc::clone(object)));
+        } else {
+            *self = Self::default();
         }
     }
 }
@@ -94,7 +140,10 @@ impl Indexes {
 impl Index {
     /// The positions of an object in the index.
     fn positions(&self, object: &Object) -> Vec<Position> {
-        (self.keys)(object).iter().map(|key| (hash(key), Some(key_of(object)))).collect()
+        let mut keys = (self.keys)(object);
+        keys.sort_unstable();
+        keys.dedup();
+        keys.iter().map(|key| (hash(key), Some(key_of(object)))).collect()
     }
 }
 
@@ -104,18 +153,32 @@ impl Entries {
             let object = Arc::clone(object);
             index.positions(&object).into_iter().map(move |position| (position, Arc::clone(&object)))
         };
-        Self { index, sorted: all.kept().flat_map(entries).collect(), counts: OnceLock::new() }
+        let sorted = [all.kept_if(true), all.kept_if(false)];
+        Self { index, sorted: sorted.map(|it| it.flat_map(entries).collect()), counts: OnceLock::new() }
     }
 
-    fn counted(&self) -> Map<u64, usize, CHUNK> {
-        let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
-        for ((hash, _), _) in &self.sorted {
+    fn change(&mut self, is_added: bool, object: &Arc<Object>) {
+        for position in self.index.positions(object) {
+            self.change_count(position.0, if is_added { 1 } else { -1 });
+            let [held, others] = &mut self.sorted;
+            let sorted = if object.held { held } else { others };
+            if is_added {
+                sorted.insert_cow(position, Arc::clone(object));
+            } else {
+                sorted.remove_cow(&position);
+            }
+        }
+    }
+
+    fn counted(&self) -> Map<Hash, usize, CHUNK> {
+        let mut counts: BTreeMap<Hash, usize> = BTreeMap::new();
+        for ((hash, _), _) in self.sorted.iter().flatten() {
             *counts.entry(*hash).or_default() += 1;
         }
         counts.into_iter().collect()
     }
 
-    fn change_count(&mut self, hash: u64, change: isize) {
+    fn change_count(&mut self, hash: Hash, change: isize) {
         if let Some(counts) = self.counts.get_mut() {
             let count = counts.get(&hash).copied().unwrap_or_default();
             counts.insert_cow(hash, count.saturating_add_signed(change));
@@ -123,8 +186,9 @@ impl Entries {
     }
 }
 
-fn hash(key: &str) -> u64 {
-    BuildHasherDefault::<DefaultHasher>::default().hash_one(key)
+fn hash(key: &str) -> Hash {
+    static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    KEYS.hash_one(key)
 }
 
 #[cfg(test)]
@@ -149,7 +213,10 @@ mod tests {
     }
 
     fn found(state: &KindState, index: &'static Index, key: &str) -> Vec<String> {
-        state.find(index, key).map(|object| format!("{}/{}", object.namespace, object.name)).collect()
+        state
+            .find((index, key), None, true)
+            .map(|object| format!("{}/{}", object.namespace, object.name))
+            .collect()
     }
 
     #[test]
@@ -173,5 +240,33 @@ mod tests {
         assert_eq!(found(&state, &BY_NAME, "no2"), ["b/no2"]);
         assert_eq!(found(&state, &BY_START, "no"), [""; 0]);
         assert_eq!(found(&before, &BY_NAME, "ab1"), ["a/ab1", "b/ab1"]);
+    }
+
+    #[test]
+    fn a_copy_with_changes_makes_the_index_for_all_copies() {
+        let mut state = KindState::new(Coverage::Complete);
+        for number in 0..40 {
+            state.insert(object("a", &format!("ab{number:02}")));
+        }
+        let mut changed = state.clone();
+        changed.remove("a", "ab00");
+        changed.insert(object("b", "ab01"));
+        let made = |state: &KindState| state.indexes.0[BY_START.place].shared.get().is_some();
+        assert!(!made(&state));
+        assert_eq!(changed.count(&BY_START, "ab"), 40);
+        assert!(made(&state));
+        let mut other = state.clone();
+        other.remove("a", "ab01");
+        assert_eq!((other.count(&BY_START, "ab"), found(&other, &BY_START, "ab").len()), (39, 39));
+        assert_eq!((state.count(&BY_START, "ab"), found(&state, &BY_START, "ab").len()), (40, 40));
+        changed.insert(object("c", "ab01"));
+        assert_eq!((changed.count(&BY_START, "ab"), found(&changed, &BY_START, "ab").len()), (41, 41));
+        // With very many changes before the first search it is another state.
+        let mut other = KindState::new(Coverage::Complete);
+        for number in 0..40 {
+            other.insert(object("a", &format!("ab{number:02}")));
+            other.remove("a", &format!("ab{:02}", number / 2));
+        }
+        assert_eq!(found(&other, &BY_START, "ab").len(), 20);
     }
 }

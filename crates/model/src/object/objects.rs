@@ -23,8 +23,8 @@ pub(super) fn key_of(object: &Object) -> Key {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Objects {
     map: Map<Key, Arc<Object>, CHUNK>,
-    /// How many of them are not held.
-    not_held: usize,
+    /// Those of them that are not held.
+    not_held: Map<Key, Arc<Object>, CHUNK>,
     /// The texts that objects of this kind share, copies of this map among them.
     recurring: Arc<Mutex<RecurringTexts>>,
 }
@@ -43,17 +43,20 @@ impl Objects {
 
     /// Adds an object; the one whose place it takes.
     pub(super) fn insert(&mut self, object: Arc<Object>) -> Option<Arc<Object>> {
-        self.not_held += usize::from(!object.held);
-        let before = self.map.insert_cow(key_of(&object), object);
-        self.not_held -= usize::from(before.as_ref().is_some_and(|before| !before.held));
-        before
+        let key = key_of(&object);
+        if object.held {
+            self.not_held.remove_cow(&key);
+        } else {
+            self.not_held.insert_cow(key.clone(), Arc::clone(&object));
+        }
+        self.map.insert_cow(key, object)
     }
 
     /// Removes an object.
     pub(super) fn remove(&mut self, namespace: &str, name: &str) -> Option<Arc<Object>> {
-        let before = self.map.remove_cow(&(namespace.into(), name.into()));
-        self.not_held -= usize::from(before.as_ref().is_some_and(|before| !before.held));
-        before
+        let key = (namespace.into(), name.into());
+        self.not_held.remove_cow(&key);
+        self.map.remove_cow(&key)
     }
 
     /// What is kept of the object of this name.
@@ -68,12 +71,12 @@ impl Objects {
 
     /// How many are held.
     pub(super) fn len(&self) -> usize {
-        self.map.len() - self.not_held
+        self.map.len() - self.not_held()
     }
 
     /// How many are not held.
-    pub(super) const fn not_held(&self) -> usize {
-        self.not_held
+    pub(super) fn not_held(&self) -> usize {
+        self.not_held.len()
     }
 
     /// Whether there are no objects.
@@ -93,21 +96,42 @@ impl Objects {
 
     /// All objects, by namespace and name.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Object> {
-        self.kept().map(AsRef::as_ref).filter(|object| object.held)
+        self.kept_if(true).map(AsRef::as_ref)
+    }
+
+    /// Those that are held or those that are not, by namespace and name.
+    pub(crate) fn kept_if(&self, held: bool) -> impl Iterator<Item = &Arc<Object>> {
+        let all = if held { &self.map } else { &self.not_held };
+        all.into_iter().map(|(_, object)| object).filter(move |object| object.held == held)
     }
 
     /// The objects of a namespace, by name.
     pub(crate) fn in_namespace<'o>(&'o self, namespace: &str) -> impl Iterator<Item = &'o Object> + use<'o> {
-        self.kept_in(namespace).map(AsRef::as_ref).filter(|object| object.held)
+        in_namespace(&self.map, namespace).map(AsRef::as_ref).filter(|object| object.held)
     }
 
     /// All of a namespace, held or not, by name.
     pub(crate) fn kept_in<'o>(&'o self, namespace: &str) -> impl Iterator<Item = &'o Arc<Object>> + use<'o> {
-        let namespace: Arc<str> = namespace.into();
-        let entries = self.map.range::<Key, _>((Arc::clone(&namespace), "".into())..);
-        let entries = entries.take_while(move |((home, _), _)| *home == namespace);
-        entries.map(|(_, object)| object)
+        in_namespace(&self.map, namespace)
     }
+
+    /// Those of a namespace that are not held, by name.
+    pub(crate) fn not_held_in<'o>(
+        &'o self,
+        namespace: &str,
+    ) -> impl Iterator<Item = &'o Arc<Object>> + use<'o> {
+        in_namespace(&self.not_held, namespace)
+    }
+}
+
+fn in_namespace<'o>(
+    all: &'o Map<Key, Arc<Object>, CHUNK>,
+    namespace: &str,
+) -> impl Iterator<Item = &'o Arc<Object>> + use<'o> {
+    let namespace: Arc<str> = namespace.into();
+    let entries = all.range::<Key, _>((Arc::clone(&namespace), "".into())..);
+    let entries = entries.take_while(move |((home, _), _)| *home == namespace);
+    entries.map(|(_, object)| object)
 }
 
 #[cfg(test)]

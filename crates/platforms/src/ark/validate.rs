@@ -183,8 +183,7 @@ fn hash_part(object: &Tree, part: &str) -> Option<u64> {
 
 /// Warns about a DELETE, and never refuses it. The warning lists the Queries whose messages stay behind.
 fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
-    let users =
-        references::users(&FAMILY, (subject.kind, subject.namespace, subject.name), state).into_iter();
+    let users = references::users(&FAMILY, (subject.kind, subject.namespace, subject.name), state);
     let mut names: Vec<_> = users.map(|user| user.name_in(subject.namespace)).collect();
     let count = names.len();
     names.sort_unstable();

@@ -156,7 +156,6 @@ fn deleted(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateRe
 /// The names of the agents that claim the memory.
 fn users<'s>(subject: &Subject<'_>, state: &mut StateReader<'s>) -> Vec<&'s str> {
     references::users(&FAMILY, (subject.kind, subject.namespace, subject.name), state)
-        .into_iter()
         .map(|agent| &*agent.name)
         .collect()
 }

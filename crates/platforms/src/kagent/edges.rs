@@ -116,7 +116,7 @@ const fn api_key(from: &'static [&'static Kind], key: Key) -> Edge {
 
 /// Whether an object embeds with a ModelConfig.
 fn is_embedder(config: &Subject<'_>, state: &mut StateReader<'_>) -> bool {
-    Users::of(config, state).first().is_some()
+    Users::first_of(config, state).first().is_some()
 }
 
 /// Whether kagent reads the Secret of a ModelConfig, and whether it is one for Bedrock.

@@ -134,7 +134,7 @@ fn has_memories(subject: &Subject<'_>) -> bool {
 
 /// The findings about a ModelConfig, if an object of the state embeds with it.
 fn embedder_findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
-    let users = Users::of(subject, state);
+    let users = Users::first_of(subject, state);
     if users.first().is_none() {
         return Vec::new();
     }
@@ -144,7 +144,7 @@ fn embedder_findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<
     findings.extend(ignored_settings(&embedder, subject.object));
     findings.extend(credentials(subject.object));
     let mut findings: Vec<Finding> = findings.into_iter().filter_map(|it| users.show_first(it)).collect();
-    findings.extend(users::changed(subject, &users));
+    findings.extend(users::changed(subject, state));
     findings
 }
 

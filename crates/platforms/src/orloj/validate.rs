@@ -20,7 +20,6 @@ use memgate_model::platform_settings::Orloj;
 use super::FAMILY;
 use super::claim;
 use super::message::{fit_message, truncate};
-use super::namespace::{self, NamespacedName};
 
 /// Names that have another meaning in the paths of Orloj's API.
 /// Source: OrlojHQ/orloj, the API's check of names.
@@ -105,13 +104,16 @@ fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     if claim::is_ignored(subject.object, subject.namespace, &state.settings().orloj) {
         return Vec::new();
     }
-    let (code, users, user_kinds) = if *subject.kind == MEMORY {
+    let (code, mut users, user_kinds) = if *subject.kind == MEMORY {
         (&MEMORY_IN_USE, agents(subject, state), "Agent(s)")
     } else if *subject.kind == MODEL_ENDPOINT {
-        (&MODELENDPOINT_IN_USE, memories(subject, state), "Memory(s)")
+        let users = memories(subject, state).map(|it| format!("{}/{}", it.namespace, it.name).into());
+        (&MODELENDPOINT_IN_USE, users.collect(), "Memory(s)")
     } else {
         return Vec::new();
     };
+    users.sort_unstable();
+    users.dedup();
     if users.is_empty() {
         return Vec::new();
     }
@@ -124,23 +126,22 @@ fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
 }
 
 /// The names of the Agents of the Memory's Orloj namespace that claim it.
-fn agents(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<String> {
+fn agents<'s>(subject: &Subject<'_>, state: &mut StateReader<'s>) -> Vec<Cow<'s, str>> {
     let home = claim::effective(subject.object, subject.namespace);
-    let agents = references::users(&FAMILY, (subject.kind, home, subject.name), state).into_iter();
-    agents.map(|agent| agent.name.to_string()).collect()
+    let agents = references::users(&FAMILY, (subject.kind, home, subject.name), state);
+    agents.map(|agent| Cow::Borrowed(&*agent.name)).collect()
 }
 
 /// The Memories, with their Kubernetes namespaces, whose embeddings come from the ModelEndpoint. Those of other namespaces
 /// count in files only.
-pub(crate) fn memories(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<String> {
+pub(crate) fn memories<'s>(
+    subject: &Subject<'_>,
+    state: &mut StateReader<'s>,
+) -> impl Iterator<Item = &'s Object> + use<'s> {
     let home = claim::effective(subject.object, subject.namespace);
-    let itself = NamespacedName { namespace: home, name: subject.name };
-    let names_others = state.names_others();
-    let memories = state.everywhere(&MEMORY).filter(|memory| {
-        let text = text(memory.tree(), &["spec", "embedding_model"]);
-        let points_here = |text| NamespacedName::read(text, namespace::object_namespace(memory)) == itself;
-        let is_shown = names_others || *memory.namespace == *subject.namespace;
-        is_shown && text.is_some_and(points_here) && !memory.deleting()
-    });
-    memories.map(|memory| format!("{}/{}", memory.namespace, memory.name)).collect()
+    let key = format!("{} {home}/{}", MODEL_ENDPOINT.kind, subject.name);
+    // This notes those that are not held, and whether some are unknown.
+    drop(state.everywhere(&MEMORY));
+    let namespace = (!state.names_others()).then_some(subject.namespace);
+    state.indexed_in(&MEMORY, (FAMILY.by_memory, &key), namespace).filter(|memory| !memory.deleting())
 }

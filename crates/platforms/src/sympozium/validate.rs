@@ -18,6 +18,7 @@ use crate::message::{MAX_NAME_CHARS, MAX_NAMES, first_of, fit_message, fits, tru
 use memgate_primitives::pointer::Path::{Index, Key, Known};
 use memgate_primitives::pointer::unescape;
 
+use super::edges::BY_MEMORY;
 use super::report::{Report, whole};
 
 pub(crate) use self::pods::skill_pack_missing;
@@ -134,16 +135,24 @@ fn pack_deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Fi
     if subject.name != MEMORY_SKILL {
         return None;
     }
-    let uses_memory = |agent: &&Object| !agent.deleting() && has_memory(agent.tree());
-    let users: Vec<&Object> = if subject.namespace == SYSTEM_NAMESPACE {
-        let agents = state.everywhere(&AGENT).chain(state.everywhere(&AGENT_OLD));
-        let has_own = |agent: &Object| state.peek(&SKILL_PACK, &agent.namespace, MEMORY_SKILL).is_some();
-        let uses_this = |agent: &&Object| *agent.namespace == *SYSTEM_NAMESPACE || !has_own(agent);
-        agents.filter(uses_memory).filter(uses_this).collect()
-    } else {
-        let agents = state.list(&AGENT, subject.namespace);
-        agents.chain(state.list(&AGENT_OLD, subject.namespace)).filter(uses_memory).collect()
-    };
+    let is_of_all = subject.namespace == SYSTEM_NAMESPACE;
+    let key =
+        format!("{} {}/{MEMORY_SKILL}", SKILL_PACK.kind, if is_of_all { "" } else { subject.namespace });
+    let mut users: Vec<&Object> = Vec::new();
+    for kind in [&AGENT, &AGENT_OLD] {
+        // This notes those that are not held, and whether some are unknown.
+        match is_of_all {
+            true => drop(state.everywhere(kind)),
+            false => drop(state.list(kind, subject.namespace)),
+        }
+        users.extend(state.peek_indexed(kind, &BY_MEMORY, &key).filter(|agent| !agent.deleting()));
+    }
+    let mut homes: BTreeMap<&str, bool> = BTreeMap::new();
+    users.retain(|agent| {
+        let has_own = || state.peek(&SKILL_PACK, &agent.namespace, MEMORY_SKILL).is_some();
+        let is_home = *agent.namespace == *subject.namespace;
+        is_home || !*homes.entry(&agent.namespace).or_insert_with(has_own)
+    });
     let verb = if users.len() == 1 { "uses" } else { "use" };
     let names = users.into_iter().map(|agent| agent.name_in(subject.namespace)).collect();
     let message = |users: &str, _| format!("{users} still {verb} SkillPack \"{MEMORY_SKILL}\"");

@@ -14,14 +14,27 @@ pub(crate) struct Users<'s>(Vec<&'s Object>);
 
 impl<'s> Users<'s> {
     /// The users of the subject; none unless it is a ModelConfig.
-    pub(crate) fn of(subject: &Subject<'_>, state: &mut StateReader<'s>) -> Self {
+    pub(super) fn of(subject: &Subject<'_>, state: &mut StateReader<'s>) -> Self {
         if !MODEL_CONFIGS.contains(&subject.kind) {
             return Self(Vec::new());
         }
-        let mut users = references::users(&FAMILY, (subject.kind, subject.namespace, subject.name), state);
-        users.retain(|user| *user.kind != MOVED_HARNESS);
+        let mut users: Vec<_> = Self::released(subject, state).collect();
         users.extend(Self::moved(subject, state));
         Self(users)
+    }
+
+    /// The first user of the subject, without a look at the others; none unless it is a ModelConfig.
+    pub(crate) fn first_of(subject: &Subject<'_>, state: &mut StateReader<'s>) -> Self {
+        if !MODEL_CONFIGS.contains(&subject.kind) {
+            return Self(Vec::new());
+        }
+        let first = Self::released(subject, state).next();
+        Self(first.or_else(|| Self::moved(subject, state).next()).into_iter().collect())
+    }
+
+    fn released(subject: &Subject<'_>, state: &mut StateReader<'s>) -> impl Iterator<Item = &'s Object> {
+        let users = references::users(&FAMILY, (subject.kind, subject.namespace, subject.name), state);
+        users.filter(|user| *user.kind != MOVED_HARNESS)
     }
 
     /// Those of the version that moved to another group. They are in files only, and mean the ModelConfig of the newer group,
@@ -88,18 +101,22 @@ impl<'s> Users<'s> {
 }
 
 /// Warns about a change of an embedder: its model is another one, or agents do not notice.
-pub(super) fn changed(subject: &Subject<'_>, users: &Users<'_>) -> Option<Finding> {
+pub(super) fn changed(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
     let old = subject.old?;
     let line = Line::of(subject.kind);
     let [before, after] = [old, subject.object].map(|object| Embedder::new(line, object));
-    if let Some(pointer) = changed_field(&before, &after, subject) {
+    let changed = changed_field(&before, &after, subject);
+    if changed.is_none() && line != Line::Older {
+        return None;
+    }
+    let users = Users::of(subject, state);
+    if let Some(pointer) = changed {
         let message = |_, embed: &str| {
             format!("{embed} with this model; stored memories cannot be found with another one")
         };
         return Some(users.warning(&EMBEDDER_CHANGED, pointer, message)?.when_allowed());
     }
-    let first = users.first().filter(|_| line == Line::Older)?;
-    if chats_with(first, subject.name) {
+    if chats_with(users.first()?, subject.name) {
         return None;
     }
     let users = users.except(|user| chats_with(user, subject.name));

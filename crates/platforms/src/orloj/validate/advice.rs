@@ -196,12 +196,9 @@ fn database(memory: &Memory<'_>) -> Option<String> {
 /// Source: OrlojHQ/orloj, the pgvector backend.
 fn shared_table(memory: &Memory<'_>, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
     let itself = (subject.namespace, subject.name);
-    let names_others = state.names_others();
-    let mut others = state.indexed(&MEMORY, &BY_DATABASE, &database(memory)?);
-    let other = others.find(|other| {
-        let it = (&*other.namespace, &*other.name);
-        it != itself && (names_others || it.0 == subject.namespace)
-    })?;
+    let namespace = (!state.names_others()).then_some(subject.namespace);
+    let mut others = state.indexed_in(&MEMORY, (&BY_DATABASE, &database(memory)?), namespace);
+    let other = others.find(|other| (&*other.namespace, &*other.name) != itself)?;
     let text = "spec.endpoint: shares table orloj_memory with Memory {name}/{name}";
     let finding = warning(&SHARED_TABLE, ENDPOINT, text, [&other.namespace, &other.name]);
     Some(finding.elsewhere(other, Pointer::new(ENDPOINT), "the same database"))

@@ -62,8 +62,7 @@ pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Opt
 
 /// The Agents that share the memory.
 fn users<'s>(subject: &Subject<'_>, state: &mut StateReader<'s>) -> Vec<Cow<'s, str>> {
-    let users =
-        references::users(&FAMILY, (subject.kind, subject.namespace, subject.name), state).into_iter();
+    let users = references::users(&FAMILY, (subject.kind, subject.namespace, subject.name), state);
     let members = users.filter(|user| AGENTS.contains(&user.kind));
     members.map(|agent| Cow::Borrowed(&*agent.name)).collect()
 }

@@ -193,9 +193,9 @@ fn users(decided: &Decided, snapshot: &Snapshot) -> Option<(Reference, String)> 
     let (family, kind) = validated(&snapshot.settings.families, group, &object.kind)?;
     let (namespace, budget) = (&*object.namespace, Budget::default());
     let mut state = StateReader::new(snapshot, &budget);
-    let users = references::users(family, (kind, namespace, &object.name), &mut state);
-    let first = users.first()?;
-    let more = more(users.len() - 1);
+    let mut users = references::users(family, (kind, namespace, &object.name), &mut state);
+    let first = users.next()?;
+    let more = more(users.count());
     let reference = Reference { kind, namespace: namespace.to_owned(), name: object.name.to_string() };
     Some((reference, format!("{} {}{more}", first.kind.kind, shown_name(&first.name_in(namespace)))))
 }

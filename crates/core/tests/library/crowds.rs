@@ -1,0 +1,424 @@
+//! What a decision costs beside very many objects: counted in steps, so that the machine does not matter.
+//!
+//! For each platform a state has ten thousand objects of each of its kinds, which refer to the judged one and to each other
+//! where they can: all alike in one namespace, all of one name in as many namespaces, nearly alike beside a missing name, and
+//! each with references of its own. Each kind is judged by each operation, without policies and with a policy of each path.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::thread;
+
+use memgate_core::{admission, state};
+use memgate_model::decision::Decision;
+use memgate_model::family::Family;
+use memgate_model::kind::Kind;
+use memgate_model::memory_view::{Holds, ViewPath};
+use memgate_model::object::{Coverage, KindState, Object, Reference};
+use memgate_model::reason::Reason;
+use memgate_model::request::{Occasion, Operation, Point};
+use memgate_model::snapshot::Snapshot;
+use memgate_model::state_uses::StateUses;
+use memgate_workbench::files::casefile::{Case, request};
+use serde_json::{Value, json};
+
+use super::cases::cases;
+
+/// How many objects of each kind.
+const CROWD: usize = 10_000;
+
+/// How many users of an object are judged one by one.
+const FEW: usize = 250;
+
+/// How many paths of policies are asked of each.
+const PATHS: usize = 2;
+
+/// How many steps a review may take, and how many more each KB of it, for 5 ms and 40 µs. In a release build, beside other
+/// load, a look at an object of the state takes 0.1 to 0.3 µs; `measure` prints what each case takes.
+const STEPS: usize = 60_000;
+const STEPS_PER_KB: usize = 320;
+
+/// How the objects of a state are alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Crowd {
+    /// In one namespace, all with the same references.
+    Equal,
+    /// The same, and as many as are looked at one by one.
+    Few,
+    /// Under one name in as many namespaces.
+    Everywhere,
+    /// In one namespace, under long names that are nearly alike, one of which is missing.
+    Near,
+    /// In one namespace, each with references of its own.
+    Unique,
+}
+
+/// The states, and whether they are a cluster's.
+const STATES: [(Crowd, bool); 7] = [
+    (Crowd::Few, true),
+    (Crowd::Equal, false),
+    (Crowd::Equal, true),
+    (Crowd::Everywhere, false),
+    (Crowd::Near, false),
+    (Crowd::Unique, false),
+    (Crowd::Unique, true),
+];
+
+/// A name of the longest length.
+fn near(number: usize) -> String {
+    format!("{}{number:05}", "a".repeat(245))
+}
+
+impl Crowd {
+    /// The name and the namespace of an object.
+    fn place(self, number: usize) -> (String, String) {
+        match self {
+            Self::Equal | Self::Few | Self::Unique => (format!("n{number}"), "team".to_owned()),
+            Self::Everywhere => ("notes".to_owned(), format!("home{number}")),
+            Self::Near => (near(number), "team".to_owned()),
+        }
+    }
+
+    /// How many objects of a kind there are. Those that only files have are few in one namespace.
+    fn size(self, family: &Family, kind: &Kind) -> usize {
+        match self {
+            Self::Few => FEW / kinds(family).len(),
+            _ if family.kinds.in_files.iter().any(|(known, _)| *known == kind) => FEW,
+            _ => CROWD,
+        }
+    }
+
+    /// The name to which an object refers.
+    fn target(self, number: usize) -> String {
+        match self {
+            Self::Equal | Self::Few | Self::Everywhere => "notes".to_owned(),
+            Self::Near => near(0),
+            Self::Unique => format!("n{number}"),
+        }
+    }
+
+    /// The names of the judged object, and of that to which it refers.
+    fn judged(self) -> (String, String) {
+        match self {
+            Self::Equal | Self::Few | Self::Everywhere => ("notes".to_owned(), "notes".to_owned()),
+            Self::Near => (near(0), near(CROWD)),
+            Self::Unique => ("n0".to_owned(), "n0".to_owned()),
+        }
+    }
+}
+
+/// The objects of cases, by kind: those that show most of what the kind can hold.
+fn bases() -> BTreeMap<&'static Kind, Value> {
+    let mut bases: BTreeMap<&'static Kind, Value> = BTreeMap::new();
+    for (_, case) in cases().expect("cases") {
+        if case.expect.allowed == Some(false) {
+            continue;
+        }
+        for object in case.state.into_iter().chain(case.object) {
+            let (group, kind) = state::group_and_kind(&object);
+            let families = memgate_platforms::ALL.iter();
+            let kind = families.flat_map(|it| it.kinds.related()).find(|known| known.is(group, kind));
+            let is_more = |known: &Value| places(&object) > places(known);
+            let is_common = object.to_string().len() < 4_000;
+            if let Some(kind) = kind.filter(|kind| is_common && bases.get(kind).is_none_or(is_more)) {
+                bases.insert(kind, object);
+            }
+        }
+    }
+    bases
+}
+
+/// How many values there are.
+fn places(value: &Value) -> usize {
+    match value {
+        Value::Object(fields) => 1 + fields.values().map(places).sum::<usize>(),
+        Value::Array(elements) => 1 + elements.iter().map(places).sum::<usize>(),
+        _ => 1,
+    }
+}
+
+/// The object under this name, which refers to another one wherever it can.
+fn object(
+    base: &Value,
+    family: &Family,
+    kind: &Kind,
+    (namespace, name): (&str, &str),
+    target: &str,
+) -> Value {
+    let mut object = base.clone();
+    if !object["metadata"].is_object() {
+        object["metadata"] = json!({});
+    }
+    object["metadata"]["name"] = json!(name);
+    if kind.namespaced {
+        object["metadata"]["namespace"] = json!(namespace);
+    }
+    for edge in family.edges.iter().filter(|edge| edge.from.contains(&kind)) {
+        put(&mut object, edge.path.strip_prefix('/').unwrap_or_default(), target);
+    }
+    object
+}
+
+/// Writes a name at each place of a path, which is made where it can be.
+fn put(value: &mut Value, path: &str, name: &str) {
+    let (token, rest) = path.split_once('/').map_or((path, None), |(token, rest)| (token, Some(rest)));
+    if token == "*" {
+        if value.is_null() {
+            *value = json!([null]);
+        }
+        for element in value.as_array_mut().into_iter().flatten() {
+            match rest {
+                Some(rest) => put(element, rest, name),
+                None => *element = json!(name),
+            }
+        }
+        return;
+    }
+    if value.is_null() {
+        *value = json!({});
+    }
+    let Some(fields) = value.as_object_mut() else { return };
+    let field = fields.entry(token.replace("~1", "/")).or_insert(Value::Null);
+    match rest {
+        Some(rest) => put(field, rest, name),
+        None => *field = json!(name),
+    }
+}
+
+/// The kinds of a family that a state holds.
+fn kinds(family: &Family) -> BTreeSet<&'static Kind> {
+    let in_files = family.kinds.in_files.iter().map(|(kind, _)| *kind);
+    family.kinds.watched.iter().chain(family.kinds.fetched).copied().chain(in_files).collect()
+}
+
+/// A base of a kind, or an object with nothing.
+fn base(bases: &BTreeMap<&'static Kind, Value>, kind: &'static Kind) -> Value {
+    let empty = || json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": {}, "spec": {}});
+    bases.get(kind).cloned().unwrap_or_else(empty)
+}
+
+/// A state with a crowd of each kind.
+fn crowded(
+    family: &'static Family,
+    bases: &BTreeMap<&'static Kind, Value>,
+    crowd: Crowd,
+    in_cluster: bool,
+) -> Snapshot {
+    let mut snapshot = state::empty(memgate_platforms::default_settings());
+    if in_cluster {
+        snapshot.crds = None;
+        for kind in memgate_platforms::state_kinds(&memgate_platforms::ALL) {
+            let mut state = KindState::new(Coverage::Watched);
+            state.is_installed = true;
+            snapshot.set(kind, state);
+        }
+    }
+    for kind in kinds(family) {
+        let base = base(bases, kind);
+        let mut first = None;
+        let state = snapshot.kind_mut(kind);
+        let is_alike = crowd != Crowd::Unique;
+        for number in 0..crowd.size(family, kind) {
+            let (name, namespace) = crowd.place(number);
+            let read = || {
+                let object = object(&base, family, kind, (&namespace, &name), &crowd.target(number));
+                Object::read(kind, &object).ok().flatten()
+            };
+            let Some(like) = first.get_or_insert_with(read).clone() else { break };
+            let object = if is_alike { Some(like) } else { read() };
+            let Some(mut object) = object else { break };
+            object.name = name.into();
+            object.namespace = if kind.namespaced { namespace.into() } else { "".into() };
+            object.namespace_given = true;
+            state.insert(object);
+        }
+        let (name, target) = crowd.judged();
+        let judged = object(&base, family, kind, ("team", &name), &target);
+        if let Ok(Some(object)) = Object::read(kind, &judged) {
+            state.insert(object);
+        }
+    }
+    if !in_cluster {
+        // Some of them stand twice among the files.
+        let all =
+            kinds(family).into_iter().filter_map(|kind| snapshot.kind(kind)).flat_map(KindState::objects);
+        let all = all.step_by(100).map(|it| Reference {
+            kind: it.kind,
+            namespace: it.namespace.to_string(),
+            name: it.name.to_string(),
+        });
+        snapshot.uses = Some(Arc::new(StateUses::of(all)));
+    }
+    snapshot
+}
+
+fn case(operation: Operation, object: &Value, old: Option<&Value>) -> Case {
+    let case = json!({"name": "it", "operation": operation.name(), "object": object, "oldObject": old, "expect": {"allowed": true}});
+    memgate_workbench::files::casefile::read::read(&case).expect("a case").remove(0)
+}
+
+/// Each operation on an object.
+fn operations(object: &Value) -> Vec<(&'static str, Case)> {
+    let mut labelled = object.clone();
+    labelled["metadata"]["labels"] = json!({"team": "owl"});
+    let mut other = object.clone();
+    change(other.get_mut("spec").unwrap_or(&mut Value::Null));
+    vec![
+        ("create", case(Operation::Create, object, None)),
+        ("label", case(Operation::Update, &labelled, Some(object))),
+        ("spec", case(Operation::Update, object, Some(&other))),
+        ("delete", case(Operation::Delete, &Value::Null, Some(object))),
+    ]
+}
+
+/// Changes texts and numbers.
+fn change(value: &mut Value) {
+    match value {
+        Value::Object(fields) => fields.values_mut().for_each(change),
+        Value::Array(elements) => elements.iter_mut().for_each(change),
+        Value::Number(_) => *value = json!(7),
+        Value::String(text) => text.push('x'),
+        _ => {}
+    }
+}
+
+/// A policy with a rule for a path and role.
+fn policies() -> Vec<(String, Value)> {
+    let mut all = Vec::new();
+    let families = memgate_platforms::ALL;
+    let rows = ViewPath::all(families.iter().filter_map(|family| family.views.own_namespace_path));
+    for row in rows {
+        for role in row.own.iter().chain(row.by_sources) {
+            let path = match row.holds {
+                Holds::Map => format!("{}[\"k\"]", row.path),
+                _ => row.path.to_owned(),
+            };
+            let condition = match row.holds {
+                Holds::Integer => json!({"path": path, "max": 3}),
+                _ => json!({"path": path, "exists": true}),
+            };
+            let rules = json!([{"id": "it", "roles": [role.name()], "fields": [condition]}]);
+            let spec = json!({"actions": {"admission": "deny"}, "rules": rules});
+            let policy = json!({
+                "apiVersion": "policy.memgate.dev/v1alpha1", "kind": "MemoryPolicy",
+                "metadata": {"name": "org"}, "spec": spec,
+            });
+            let (_, faults) = memgate_policy::read::policy(&policy, &families);
+            if faults.is_empty() {
+                all.push((format!("{} {path}", role.name()), policy));
+            }
+        }
+    }
+    all
+}
+
+/// The decision of a webhook, after which what is made once for a state is there.
+fn decide(case: &Case, snapshot: &Snapshot) -> (usize, Decision) {
+    let body = request::review(case).to_string();
+    let mut review = admission::parse(&body).expect("a review");
+    let user = review.request.occasion.user;
+    review.request.occasion = Occasion { user, point: Point::Admission, ..case.occasion };
+    (body.len(), memgate_core::decide::decide(&review.request, snapshot))
+}
+
+/// The time that the processor spends on something in this thread, in nanoseconds.
+fn spent(run: impl FnOnce()) -> u64 {
+    let now = || {
+        let text =
+            std::fs::read_to_string("/proc/thread-self/schedstat").expect("a thread that is scheduled");
+        text.split(' ').next().and_then(|text| text.parse::<u64>().ok()).expect("a number")
+    };
+    let start = now();
+    run();
+    now() - start
+}
+
+/// The pods of a family in cases, of an agent of this name.
+fn pods(family: &Family, name: &str) -> Vec<Value> {
+    let prefix = format!("{}/", family.name);
+    let of_family = cases().expect("cases").into_iter().filter(|(file, _)| file.starts_with(&prefix));
+    let is_small = |pod: &Value| pod["kind"] == "Pod" && pod.to_string().len() < 6_000;
+    let mut pods: Vec<Value> = of_family.filter_map(|(_, case)| case.object.filter(is_small)).collect();
+    pods.sort_by_key(|pod| std::cmp::Reverse(places(pod)));
+    pods.truncate(2);
+    for pod in &mut pods {
+        pod["metadata"]["namespace"] = json!("team");
+        for edge in family.edges.iter().filter(|edge| edge.from.is_empty()) {
+            let is_there = pod.pointer(edge.path).is_some();
+            if is_there {
+                put(pod, edge.path.strip_prefix('/').unwrap_or_default(), name);
+            }
+        }
+    }
+    pods
+}
+
+/// What is judged: the objects of the kinds by each operation, and pods.
+fn judged(family: &Family, bases: &BTreeMap<&'static Kind, Value>, crowd: Crowd) -> Vec<(String, Case)> {
+    let (name, target) = crowd.judged();
+    let of_kind = |kind: &&'static Kind| {
+        let object = object(&base(bases, kind), family, kind, ("team", &name), &target);
+        operations(&object).into_iter().map(|(operation, case)| (format!("{} {operation}", kind.kind), case))
+    };
+    let pods = pods(family, &name).into_iter();
+    let pods = pods.map(|pod| ("Pod".to_owned(), case(Operation::Create, &pod, None)));
+    family.kinds.validated.iter().flat_map(of_kind).chain(pods).collect()
+}
+
+/// What is beside the bound, or all with what it took where that is measured.
+fn of_family(
+    family: &'static Family,
+    bases: &BTreeMap<&'static Kind, Value>,
+    measured: Option<usize>,
+) -> Vec<String> {
+    let (policies, mut said, mut next) = (policies(), Vec::new(), 0);
+    let of_users = |(path, _): &&(String, Value)| path.ends_with(" users");
+    for (crowd, in_cluster) in STATES {
+        let snapshot = crowded(family, bases, crowd, in_cluster);
+        for (what, case) in judged(family, bases, crowd) {
+            // Every path is asked somewhere, and how many agents use a memory everywhere.
+            let paths = policies.iter().cycle().skip(next).take(measured.unwrap_or(PATHS));
+            next = (next + PATHS) % policies.len();
+            for (path, policy) in policies.iter().filter(of_users).chain(paths) {
+                let mut with = snapshot.clone();
+                state::add(&mut with, policy).expect("a policy");
+                let (bytes, decision) = decide(&case, &with);
+                let most = STEPS + bytes * STEPS_PER_KB / 1024;
+                let at = format!("{} {crowd:?} in_cluster={in_cluster} {what} {path}", family.name);
+                let took = usize::try_from(decision.steps).expect("a number");
+                if measured.is_some() {
+                    let time = spent(|| drop(decide(&case, &with))) / 1_000;
+                    said.push(format!("{time} us {took} of {most} steps {bytes} bytes: {at}"));
+                } else if took > most || decision.reason == Reason::OverLimit {
+                    said.push(format!("{took} of {most}: {at}"));
+                }
+            }
+        }
+    }
+    said
+}
+
+/// What each family says, with a thread for each.
+fn of_families(measured: Option<usize>) -> Vec<String> {
+    let bases = &bases();
+    let only = std::env::var("FAMILY").unwrap_or_default();
+    thread::scope(|scope| {
+        let families = memgate_platforms::ALL.into_iter().filter(|family| family.name.starts_with(&only));
+        let run = |family| scope.spawn(move || of_family(family, bases, measured));
+        let started: Vec<_> = families.map(run).collect();
+        started.into_iter().flat_map(|one| one.join().expect("no panic")).collect()
+    })
+}
+
+#[test]
+fn what_a_decision_costs_does_not_come_from_the_state() {
+    let said = of_families(None);
+    assert!(said.is_empty(), "{} are above their steps:\n{}", said.len(), said.join("\n"));
+}
+
+/// Prints what the processor spends on each, to see that steps follow it.
+#[test]
+#[ignore = "measures"]
+fn measure() {
+    let most = std::env::var("PATHS").ok().and_then(|most| most.parse().ok()).unwrap_or(PATHS);
+    of_families(Some(most)).iter().for_each(|line| println!("{line}"));
+}
