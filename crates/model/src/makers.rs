@@ -55,8 +55,12 @@ impl Makers {
         if self.titles.is_empty() || !kind.group.is_empty() || *kind == NAMESPACE {
             return None;
         }
-        let link =
-            || state.find((&BY_NAME, name), None, true).take(MOST).find_map(|it| self.link(namespace, &it.namespace));
+        let link = || {
+            state
+                .find((&BY_NAME, name), None, true)
+                .take(MOST)
+                .find_map(|it| self.link(namespace, &it.namespace))
+        };
         let copied = || self.titles.get(*self.says.get(&key("", &format!("{}/{name}", kind.kind)))?);
         self.find(namespace, name).or_else(link).or_else(copied)
     }

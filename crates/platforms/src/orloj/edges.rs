@@ -35,7 +35,9 @@ pub(crate) static EDGES: [Edge; 6] = [
     secret(&[&MEMORY], "/spec/endpoint_secret_ref").only_if(is_read).where_it_matters(counts),
     secret(&[&MODEL_ENDPOINT], "/spec/auth/secretRef")
         .only_if(|site, _| is_reference(site))
-        .where_it_matters(|endpoint, state| counts(endpoint, state) && memories(endpoint, state).next().is_some()),
+        .where_it_matters(|endpoint, state| {
+            counts(endpoint, state) && memories(endpoint, state).next().is_some()
+        }),
     Edge::new(&[], "/metadata/labels/orloj.dev~1agent", &[&AGENT]).of_form(Form::Made).of_memory(),
 ];
 
