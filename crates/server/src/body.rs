@@ -59,9 +59,9 @@ pub(super) async fn read(
         if whole.is_empty() && length == Some(data.len()) {
             return Ok((Bytes::from_owner(Claimed { bytes: data, _claim: claim }), fits));
         }
-        if whole.capacity() < total {
-            // Twice as much, as a list grows by itself, would be beyond the claim.
-            whole.reserve_exact(data.len() + total / 8);
+        if whole.capacity() < total && total > SMALL_BODY_BYTES {
+            // Once, since each growth would be in memory beside what it replaces. Pages count when they are written.
+            whole.reserve_exact(limit.saturating_sub(whole.len()));
         }
         whole.extend_from_slice(&data);
     }

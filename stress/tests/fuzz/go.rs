@@ -221,6 +221,10 @@ fn reads_odd_values_alike(go: &mut Go) -> Result<()> {
     let mut runner = TestRunner::deterministic();
     let (mut compared, mut refused) = (0, 0);
     for (file, case) in cases::cases()? {
+        if file.starts_with("policy/") {
+            // Policies compare some numbers as they are written, and an apiserver writes whole ones without an exponent.
+            continue;
+        }
         let Some(object) = case.object.clone().filter(|object| object["kind"] != "Pod") else { continue };
         let Ok(mut snapshot) = casefile::request::state(&case) else { continue };
         // As in a cluster, where an apiserver has compared the object with its schema.
