@@ -52,9 +52,6 @@ pub(super) async fn read(
         let Ok(data) = frame.map_err(Rejection::BodyBroken)?.into_data() else { continue };
         let total = whole.len() + data.len();
         fits &= total <= limit;
-        if !fits && whole.len() >= MAX_HEAD_BYTES {
-            break;
-        }
         claim.grow_to(total).await.map_err(Rejection::Overloaded)?;
         if whole.is_empty() && length == Some(data.len()) {
             return Ok((Bytes::from_owner(Claimed { bytes: data, _claim: claim }), fits));
@@ -63,7 +60,12 @@ pub(super) async fn read(
             // Once, since each growth would be in memory beside what it replaces. Pages count when they are written.
             whole.reserve_exact(limit.saturating_sub(whole.len()));
         }
-        whole.extend_from_slice(&data);
+        if fits || whole.len() < MAX_HEAD_BYTES {
+            whole.extend_from_slice(&data);
+        }
+        if !fits && whole.len() >= MAX_HEAD_BYTES {
+            break;
+        }
     }
     if fits {
         // A chunked body does not say that it has ended.
