@@ -143,7 +143,7 @@ async fn a_body_at_the_limit_is_read() {
 #[tokio::test]
 async fn a_length_beyond_the_limit_is_refused_before_the_end_of_the_body() {
     let server = Running::start(|_| {});
-    let begin = [&head("/mutate", MAX_BODY_BYTES + 1)[..], &[b' '; 128 << 10]].concat();
+    let begin = [&head("/mutate", MAX_BODY_BYTES + 1)[..], &vec![b' '; 128 << 10]].concat();
     let answer = server.ask(&begin).await;
     assert_eq!(answer.status, 413);
     assert_eq!(answer.header("connection"), Some("close"));

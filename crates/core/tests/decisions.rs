@@ -4,6 +4,8 @@
 //! A trial is named `library: file: case`. A part of the cases ([`Share`]) is asked again: `snapshot: file: case`, where
 //! the state was read from a cluster. `claims: file: case` are those of `tests/claims`.
 
+#![allow(clippy::indexing_slicing, reason = "a test stops where something is wrong")]
+
 #[path = "../../../tests/support/case_trials.rs"]
 mod case_trials;
 #[path = "../../../tests/support/cases.rs"]

@@ -190,7 +190,7 @@ impl Store {
             StoreChange::End => {
                 // A copy of the list shares its objects.
                 let Some(listed) = lock(&self.latest).lists.get(kind).cloned() else { return };
-                StoreChange::Replace(listed)
+                StoreChange::Replace(Box::new(listed))
             }
             StoreChange::Insert(object) => {
                 let (namespace, name) = (object.namespace.to_string(), object.name.to_string());
@@ -488,7 +488,7 @@ mod tests {
         assert_eq!(store.not_synced(), kinds);
         for kind in &kinds {
             assert!(!store.is_synced(kind));
-            store.apply(kind, StoreChange::Replace(KindState::new(Coverage::Watched)));
+            store.apply(kind, StoreChange::Replace(Box::new(KindState::new(Coverage::Watched))));
         }
         assert!(store.not_synced().is_empty());
     }
@@ -546,12 +546,12 @@ mod tests {
             StateReader::new(&snapshot, &Budget::default()).is_installed(kind)
         };
         assert!(!is_installed(), "nothing is known yet");
-        store.apply(kind, StoreChange::Replace(KindState::new(Coverage::Watched)));
+        store.apply(kind, StoreChange::Replace(Box::new(KindState::new(Coverage::Watched))));
         assert!(!is_installed(), "it is not served");
         store.apply(kind, StoreChange::Begin);
         store.apply(kind, StoreChange::End);
         assert!(is_installed(), "its list is empty");
-        store.apply(kind, StoreChange::Replace(KindState::new(Coverage::Watched)));
+        store.apply(kind, StoreChange::Replace(Box::new(KindState::new(Coverage::Watched))));
         assert!(!is_installed(), "its definition was removed");
     }
 
@@ -569,7 +569,7 @@ mod tests {
             &|| {
                 let mut listed = KindState::new(Coverage::Watched);
                 listed.insert(object(kind, "a"));
-                store.apply(kind, StoreChange::Replace(listed));
+                store.apply(kind, StoreChange::Replace(Box::new(listed)));
             },
             &|| store.record_found(&[(reference.clone(), Ok(Some(Arc::new(object(kind, "a")))))]),
         ];

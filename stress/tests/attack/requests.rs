@@ -104,7 +104,7 @@ async fn an_endless_body_costs_no_memory() {
     let victim = Victim::start(&[]).await;
     // A first answer takes pages of the program itself.
     victim.is_well().await;
-    let announce = |length| [&head("/mutate", length)[..], &[b' '; 128 << 10]].concat();
+    let announce = |length| [&head("/mutate", length)[..], &vec![b' '; 128 << 10]].concat();
     assert_eq!(victim.ask(&announce(MAX_BODY_BYTES + 1)).await.status, 413);
     let before = victim.peak_mib();
     let start = "POST /mutate HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";

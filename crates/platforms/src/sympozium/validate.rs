@@ -141,9 +141,10 @@ fn pack_deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Fi
     let mut users: Vec<&Object> = Vec::new();
     for kind in [&AGENT, &AGENT_OLD] {
         // This notes those that are not held, and whether some are unknown.
-        match is_of_all {
-            true => drop(state.everywhere(kind)),
-            false => drop(state.list(kind, subject.namespace)),
+        if is_of_all {
+            drop(state.everywhere(kind));
+        } else {
+            drop(state.list(kind, subject.namespace));
         }
         users.extend(state.peek_indexed(kind, &BY_MEMORY, &key).filter(|agent| !agent.deleting()));
     }

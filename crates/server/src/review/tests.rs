@@ -26,7 +26,7 @@ fn handler(grace: Duration) -> Arc<ReviewHandler> {
 fn unshared_handler(grace: Duration) -> ReviewHandler {
     let store = Store::watching(memgate_platforms::default_settings(), grace, true);
     for kind in store.kinds() {
-        store.apply(kind, StoreChange::Replace(KindState::new(Coverage::Watched)));
+        store.apply(kind, StoreChange::Replace(Box::new(KindState::new(Coverage::Watched))));
     }
     let (client, _) = client(|_| async { not_found() }.boxed());
     let metrics = Arc::new(Metrics::new([]));

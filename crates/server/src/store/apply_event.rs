@@ -47,7 +47,7 @@ pub(crate) enum StoreChange {
     /// The list is complete: its objects are all of the kind.
     End,
     /// These are all objects of the kind.
-    Replace(KindState),
+    Replace(Box<KindState>),
     /// This object is new, or has changed.
     Insert(Object),
     /// This object was deleted.

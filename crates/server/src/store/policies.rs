@@ -125,7 +125,7 @@ mod tests {
         for object in objects {
             state.insert(object);
         }
-        StoreChange::Replace(state)
+        StoreChange::Replace(Box::new(state))
     }
 
     #[test]

@@ -113,7 +113,7 @@ async fn until_served(store: &Store, kind: &'static Kind, groups: &mut Receiver<
 
 fn not_installed(store: &Store, kind: &'static Kind) {
     tracing::debug!(kind = kind.kind, group = kind.group_in_words(), "not installed in this cluster");
-    store.apply(kind, StoreChange::Replace(KindState::new(Coverage::Watched)));
+    store.apply(kind, StoreChange::Replace(Box::new(KindState::new(Coverage::Watched))));
 }
 
 /// Why a watch ended.

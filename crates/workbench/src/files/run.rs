@@ -335,7 +335,7 @@ fn leave_out_made_elsewhere(checked: &mut Checked) {
                     );
                 }
                 None if finding.missing.iter().any(|it| neighbours.has_kind(number, it.kind)) => {
-                    warn(finding, "")
+                    warn(finding, "");
                 }
                 None => {}
             }

@@ -85,7 +85,7 @@ fn counts_right_and_stays_within_its_limit_whatever_happens() {
             let change = match (step % 997, step % 13) {
                 (0, _) => StoreChange::Begin,
                 (900, _) => StoreChange::End,
-                (950, _) => StoreChange::Replace(KindState::new(Coverage::Watched)),
+                (950, _) => StoreChange::Replace(Box::new(KindState::new(Coverage::Watched))),
                 (_, 0) => StoreChange::Remove { namespace, name },
                 (_, 1..6) => StoreChange::Listed({ object }()),
                 _ => StoreChange::Insert({ object }()),
