@@ -355,8 +355,8 @@ pub fn write(
     }
 }
 
-/// A finished output in this format without what [misleads], but for its own line ends and styles, and [without
-/// commands](without_commands).
+/// A finished output in this format without what [misleads], but for its own line ends and styles, and without
+/// commands.
 pub fn for_readers(text: &[u8], format: ReportFormat) -> Vec<u8> {
     let hash = match format {
         ReportFormat::Text | ReportFormat::Concise | ReportFormat::Markdown => " #",
