@@ -12,7 +12,7 @@ use memgate_model::request::{Operation, Point};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_platforms::references;
-use memgate_policy::judge::behind::{MemoryUser, WrittenObject, judge_users, refuse_many};
+use memgate_policy::judge::behind::{MemoryUser, TOO_LARGE, WrittenObject, judge_users, refuse_many};
 use memgate_policy::judge::{Judgement, Views};
 use memgate_policy::selection;
 use memgate_policy::written::Written;
@@ -77,12 +77,13 @@ pub(super) fn judge<'s>(
     let mut readers = states.each_ref().map(|of| StateReader::new(of, state.budget()).counting_with(state));
     let (mut viewed, mut texts) = (Vec::new(), Vec::new());
     for user in found {
-        if !state.budget().steps(2 * STEPS_PER_VIEW) {
+        if !state.budget().steps(2 * STEPS_PER_VIEW) && !viewed.is_empty() {
             break;
         }
         let [new, old] = readers.each_mut().map(|reader| view(family, user, counts_users, reader));
         // What a write does not change is not judged again. Of very many each shows what may be read.
-        if let Some(new) = new.filter(|new| are_many || old.as_ref() != Some(new)) {
+        let shows_all = are_many || state.budget().has_ended();
+        if let Some(new) = new.filter(|new| shows_all || old.as_ref() != Some(new)) {
             let text = user.tree().to_json().to_string();
             state.budget().bytes(text.len());
             texts.push(text);
@@ -106,9 +107,11 @@ pub(super) fn judge<'s>(
         MemoryUser { subject, views }
     });
     let mut users: Vec<_> = users.collect();
-    if are_many {
+    if are_many || state.budget().has_ended() {
+        let why =
+            if are_many { format!("more than {MAX_USERS} objects use it") } else { TOO_LARGE.to_owned() };
         // Of other labels only rules about labels can know.
-        refuse_many(&mut users, &written, (MAX_USERS, changes), snapshot, state)
+        refuse_many(&mut users, &written, (&why, changes), snapshot, state)
     } else {
         judge_users(&mut users, &written, snapshot, state)
     }

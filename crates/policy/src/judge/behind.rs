@@ -76,6 +76,9 @@ struct FirstFinding<'p> {
     users: usize,
 }
 
+/// Why the users of an object are not judged whose views take too many steps.
+pub const TOO_LARGE: &str = "the objects that use it are too large";
+
 /// Judges all users, which come by kind and name. One finding a rule.
 pub fn judge_users<'p>(
     users: &mut [MemoryUser<'_>],
@@ -100,7 +103,7 @@ pub fn judge_users<'p>(
     }
     if state.budget().has_ended() {
         let reads = |rule: &Rule| asked.iter().find_map(|one| one.may_read(rule, written));
-        return refuse(&asked, written, reads, "cannot be judged: the objects that use it are too large");
+        return refuse(&asked, written, reads, &format!("cannot be judged: {TOO_LARGE}"));
     }
     let places = ObjectPlaces::of(written.text);
     let mut judgement = Judgement::default();
@@ -134,13 +137,13 @@ pub fn judge_users<'p>(
     judgement
 }
 
-/// What is said where more objects than are looked at refer to the written one: by each policy that could match them, the
-/// first of its strictest rules that may read a value from it. `some` are as many as are looked at. Where the write leaves
+/// What is said where not all objects that refer to the written one are looked at, and why: by each policy that could match them,
+/// the first of its strictest rules that may read a value from it. `some` are those that are looked at. Where the write leaves
 /// alone what the object means, only rules about labels count.
 pub fn refuse_many<'p>(
     some: &mut [MemoryUser<'_>],
     written: &WrittenObject<'_>,
-    (most, changes): (usize, bool),
+    (why, changes): (&str, bool),
     snapshot: &'p Snapshot,
     state: &mut StateReader<'p>,
 ) -> Judgement {
@@ -150,7 +153,7 @@ pub fn refuse_many<'p>(
             changes || ["labels", "tenancy", "fields", "anyOf"].contains(&rule.about.type_name);
         is_about_labels.then(|| asked.iter().find_map(|one| one.may_read(rule, written))).flatten()
     };
-    refuse(&asked, written, reads, &format!("cannot be judged: more than {most} objects use it"))
+    refuse(&asked, written, reads, &format!("cannot be judged: {why}"))
 }
 
 fn refuse(

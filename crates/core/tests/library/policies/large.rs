@@ -4,7 +4,9 @@
 use serde_json::{Map, Value, json};
 
 use super::budget::{BUDGETS, of_a_budget, timed};
-use super::{admitted, case, check_findings, denies, denying, memory, object, of_policies, policy, reported};
+use super::{
+    admitted, case, check_findings, denies, denying, memory, messages, object, of_policies, policy, reported,
+};
 
 /// As many as are read.
 const MANY: usize = 10_000;
@@ -183,7 +185,7 @@ fn a_policy_with_ten_thousand_unknown_fields() {
     let manifest = with_fields(MANY - 1);
     let decision = admitted(&case(&[], &manifest, &json!({}))).expect("can be read").decision;
     assert_eq!((decision.findings.len(), decision.not_shown.denials), (REPORTED, MANY - 1 - REPORTED));
-    let messages = super::messages(&decision.findings);
+    let messages = messages(&decision.findings);
     assert!(messages[0].starts_with("spec.field-0: unknown field \"field-0\""), "{}", messages[0]);
     assert!(messages[REPORTED - 1].starts_with("spec.field-49: "), "{}", messages[REPORTED - 1]);
     // A larger one is refused for its size, and may be changed where it is stored.
@@ -211,5 +213,40 @@ fn lists_that_are_longer_than_they_may_be() {
         let faults = super::faults(&policy("org", &spec));
         let [fault] = faults.as_slice() else { panic!("{} faults", faults.len()) };
         assert!(fault.message().contains("must have at most"), "{}", fault.message());
+    }
+}
+
+/// Users of an object whose views take too many steps hide none of those behind them: the write is refused by each policy that
+/// could match one.
+#[test]
+fn large_users_of_a_written_object_hide_no_others() {
+    let api = "kagent.dev/v1alpha2";
+    let config = |host: &str| {
+        let spec = json!({
+            "provider": "OpenAI", "model": "text-embedding-3-small", "apiKeySecret": "openai", "apiKeySecretKey": "key",
+            "openAI": {"baseUrl": format!("https://{host}/v1")},
+        });
+        object(api, "ModelConfig", &spec)
+    };
+    let agent = |name: &str, labels: Value| {
+        let memory = json!({"modelConfig": "notes", "ttlDays": 15});
+        let spec = json!({"type": "Declarative", "declarative": {"modelConfig": "notes", "systemMessage": "x", "memory": memory}});
+        let mut agent = object(api, "Agent", &spec);
+        agent["metadata"] = json!({"name": name, "namespace": "team", "labels": labels});
+        agent
+    };
+    let many: Value =
+        (0..2_000).map(|label| (format!("{label}{}", "a".repeat(50)), json!("b".repeat(60)))).collect();
+    let rules = json!([{"id": "it", "endpoint": {"hosts": ["good.example"]}}]);
+    let mut policy = denying(&rules);
+    policy["spec"]["match"] = json!({"objectSelector": {"matchLabels": {"judged": "yes"}}});
+    for count in [1, 120] {
+        let mut state: Vec<Value> =
+            (0..count).map(|number| agent(&format!("a{number}"), many.clone())).collect();
+        state.extend([policy.clone(), config("good.example"), agent("z", json!({"judged": "yes"}))]);
+        let update = json!({"operation": "UPDATE", "oldObject": config("good.example")});
+        let case = case(&state, &config("evil.example"), &update);
+        let decision = admitted(&case).expect("can be read").decision;
+        assert!(decision.findings.iter().any(denies), "{count}: {:?}", messages(&decision.findings));
     }
 }
