@@ -677,8 +677,13 @@ fn outcome(judged: &JudgedView<'_>, rule: &Rule) -> Option<RuleOutcome> {
     let hold = |judged: &_| rule.when.as_ref().map_or(Applies::Yes(Vec::new()), |when| when.hold(judged));
     let mut applies = hold(judged);
     // As with selectors, either object may meet them.
-    if let (Some(view), Applies::No, IMMUTABLE) = (judged.old, &applies, rule.about.type_name) {
-        applies = hold(&JudgedView { view, ..*judged });
+    if let (Some(view), Applies::No | Applies::Unknown(_), IMMUTABLE) =
+        (judged.old, &applies, rule.about.type_name)
+    {
+        let before = hold(&JudgedView { view, ..*judged });
+        if applies == Applies::No || matches!(before, Applies::Yes(_)) {
+            applies = before;
+        }
     }
     if applies == Applies::No {
         return None;
