@@ -102,6 +102,20 @@ async fn what_cannot_be_judged_is_refused() {
     assert_eq!(claimed.as_deref(), Some("0"));
 }
 
+/// No decision refuses them: what cannot be read can be deleted.
+#[tokio::test]
+async fn a_deletion_and_a_subresource_are_not_refused() {
+    let server = Running::start(|_| {});
+    for (from, to) in [
+        (r#""operation":"CREATE""#, r#""operation":"DELETE""#),
+        (r#""operation":"CREATE""#, r#""operation":"UPDATE","subResource":"status""#),
+    ] {
+        let body = String::from_utf8(text(MAX_BODY_BYTES)).unwrap().replacen(from, to, 1);
+        let answer = server.connect().await.send_for_answer(&post("/validate", body.as_bytes())).await;
+        assert_eq!(answer.status, 413, "{to}: {}", answer.text());
+    }
+}
+
 /// The same without a `Content-Length`, and without a socket.
 #[tokio::test]
 async fn a_chunked_body_is_refused_with_its_id() {

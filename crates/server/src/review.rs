@@ -33,7 +33,7 @@ use memgate_model::decision::Decision;
 use memgate_model::finding::codes;
 use memgate_model::object::Reference;
 use memgate_model::reason::Reason;
-use memgate_model::request::{Occasion, Point};
+use memgate_model::request::{Occasion, Operation, Point};
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::plain_text::{cut, shown_name};
 use memgate_primitives::review_path::Phase;
@@ -183,6 +183,10 @@ impl ReviewHandler {
         let Some((reason, status)) = rejection.refusal() else { return Err(rejection) };
         let head = admission::head(&arrival.body).unwrap_or_default();
         let Ok(review) = admission::parse(&head) else { return Err(rejection) };
+        // No decision refuses them, so an object of any size can be deleted.
+        if review.request.operation == Operation::Delete || !review.request.subresource.is_empty() {
+            return Err(rejection);
+        }
         let decision = Decision { phase: arrival.phase, ..Decision::pass(reason) };
         let message = rejection.to_string();
         let status = (rejection.status().as_u16(), status, &*message);
