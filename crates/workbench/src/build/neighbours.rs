@@ -11,15 +11,24 @@ use memgate_model::kind::Kind;
 use memgate_model::makers::{Makers, words};
 use memgate_model::object::Reference;
 
+/// The number of the plain manifests among the units.
+const PLAIN: usize = 0;
+
+/// How many plain manifests of one kind and name are kept.
+const MOST_OF_ONE_NAME: usize = 16;
+
+/// The file of a plain manifest, with the namespace that its object says.
+pub(crate) type PlainFile = (Option<String>, PathBuf);
+
 /// The objects of the units, by their numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Neighbours {
     /// By kind, namespace and name.
     makers: BTreeMap<(String, String, String), BTreeSet<usize>>,
-    /// The files of plain manifests, by kinds and names: a kustomization may give their objects another namespace.
-    plain: BTreeMap<(String, String), PathBuf>,
-    /// The files of each.
-    files: Vec<Arc<BTreeSet<PathBuf>>>,
+    /// By kinds and names: a kustomization may give a namespace to objects without. Of very many of one name, some.
+    plain: BTreeMap<(String, String), Vec<PlainFile>>,
+    /// The files of each, and the directories of its kustomizations.
+    files: Vec<(Arc<BTreeSet<PathBuf>>, BTreeSet<PathBuf>)>,
     /// The units that have objects of a kind, by its name.
     units_with: BTreeMap<&'static str, BTreeSet<usize>>,
     /// What may make other objects, by units.
@@ -55,14 +64,17 @@ impl Neighbours {
 
     /// Adds a unit, with the files from which it is built. The plain manifests come first.
     pub(crate) fn add_unit(&mut self, files: Arc<BTreeSet<PathBuf>>) {
-        self.files.push(files);
+        let kustomizations = files.iter().filter(|it| is_kustomization(it));
+        let homes = kustomizations.filter_map(|it| it.parent()).map(Path::to_owned).collect();
+        self.files.push((files, homes));
     }
 
     /// Adds an object of the last unit, with its file if it is one of the plain manifests.
-    pub(crate) fn add(&mut self, Reference { kind, namespace, name }: Reference, file: Option<PathBuf>) {
+    pub(crate) fn add(&mut self, Reference { kind, namespace, name }: Reference, plain: Option<PlainFile>) {
         let number = self.files.len().saturating_sub(1);
-        if let Some(file) = file {
-            self.plain.entry((kind.kind.to_owned(), name.clone())).or_insert(file);
+        if let Some(plain) = plain {
+            let all = self.plain.entry((kind.kind.to_owned(), name.clone())).or_default();
+            all.extend((all.len() < MOST_OF_ONE_NAME).then_some(plain));
         }
         self.units_with.entry(kind.kind).or_default().insert(number);
         self.makers.entry((kind.kind.to_owned(), namespace, name)).or_default().insert(number);
@@ -71,7 +83,7 @@ impl Neighbours {
     /// Whether two units have no file in common.
     pub(crate) fn are_apart(&self, one: usize, other: usize) -> bool {
         let both = self.files.get(one).zip(self.files.get(other));
-        both.is_some_and(|(one, other)| one.is_disjoint(other))
+        both.is_some_and(|((one, _), (other, _))| one.is_disjoint(other))
     }
 
     /// Where an object is that a unit lacks.
@@ -80,27 +92,31 @@ impl Neighbours {
         let may_make = |(other, makers): (usize, &Makers)| {
             other != number && makers.find(namespace, name).is_some() && self.are_apart(number, other)
         };
-        let plain = self.plain.get(&(kind.kind.to_owned(), name.clone()));
-        if let Some(file) = plain.filter(|file| self.is_below_a_kustomization(number, file)) {
-            return Some(MadeElsewhere::Unlisted(file.clone()));
+        let key = (kind.kind.to_owned(), namespace.clone(), name.clone());
+        let mut makers = self.makers.get(&key).into_iter().flatten();
+        // The plain manifests only if no unit makes it.
+        let maker = makers.rfind(|other| **other != number && self.are_apart(number, **other));
+        let is_unknown = || {
+            self.unknown.contains(namespace)
+                || self.may_make(kind.kind, namespace, name)
+                || kind.group.is_empty() && self.may_make.iter().enumerate().any(may_make)
+        };
+        let unlisted = self.unlisted(number, missing);
+        match maker {
+            Some(other) if *other != PLAIN || unlisted.is_none() => Some(MadeElsewhere::Made),
+            _ if is_unknown() => Some(MadeElsewhere::Unknown),
+            _ => unlisted.map(|file| MadeElsewhere::Unlisted(file.to_owned())),
         }
-        let makers = self.makers.get(&(kind.kind.to_owned(), namespace.clone(), name.clone()));
-        let is_made =
-            makers.into_iter().flatten().any(|other| *other != number && self.are_apart(number, *other));
-        if is_made {
-            return Some(MadeElsewhere::Made);
-        }
-        let is_unknown = self.unknown.contains(namespace)
-            || self.may_make(kind.kind, namespace, name)
-            || kind.group.is_empty() && self.may_make.iter().enumerate().any(may_make);
-        is_unknown.then_some(MadeElsewhere::Unknown)
     }
 
-    /// Whether a file lies below a kustomization from which a unit is built.
-    fn is_below_a_kustomization(&self, number: usize, file: &Path) -> bool {
-        let files = self.files.get(number).into_iter().flat_map(|files| files.iter());
-        let mut homes = files.filter(|it| is_kustomization(it)).filter_map(|it| it.parent());
-        homes.any(|home| file.starts_with(home))
+    /// A file that has the object below a kustomization of the unit, which does not list it.
+    fn unlisted(&self, number: usize, Reference { kind, namespace, name }: &Reference) -> Option<&Path> {
+        let (_, homes) = self.files.get(number)?;
+        let is_it = |(own, file): &&PlainFile| {
+            own.as_ref().is_none_or(|own| own == namespace) && file.ancestors().any(|it| homes.contains(it))
+        };
+        let plain = self.plain.get(&(kind.kind.to_owned(), name.clone()));
+        plain.into_iter().flatten().find(is_it).map(|(_, file)| &**file)
     }
 
     /// Whether another unit has objects of a kind.

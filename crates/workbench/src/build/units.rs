@@ -65,11 +65,13 @@ impl Units {
             }
             let mut makers = Makers::default();
             for document in sources.iter().flat_map(parse_parts).flat_map(|parsed| parsed.documents) {
-                let file = unit.files.is_empty().then(|| normal(Path::new(document.source().name())));
+                let plain = unit.files.is_empty().then(|| {
+                    (document.namespace().map(str::to_owned), normal(Path::new(document.source().name())))
+                });
                 let document = unit.in_its_namespace(document);
                 add_maker(&mut makers, settings, document.value());
                 if let Some(object) = reference(settings, document.value()) {
-                    all.add(object, file);
+                    all.add(object, plain);
                 }
             }
             all.may_make.push(makers);
