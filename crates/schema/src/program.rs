@@ -196,9 +196,9 @@ fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
             }
         }));
     });
-    IS_GUARDED.set(true);
+    let before = IS_GUARDED.replace(true);
     let result = catch_unwind(AssertUnwindSafe(run)).ok();
-    IS_GUARDED.set(false);
+    IS_GUARDED.set(before);
     result
 }
 

@@ -46,7 +46,7 @@ mod html;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -366,19 +366,24 @@ pub fn for_readers(text: &[u8], format: ReportFormat) -> Vec<u8> {
     };
     let text = String::from_utf8_lossy(text);
     let text = match format {
-        ReportFormat::Json | ReportFormat::Gitlab | ReportFormat::Sarif => escaped(&text),
+        ReportFormat::Json | ReportFormat::Gitlab | ReportFormat::Sarif => escaped(&text).into(),
         _ => plain_except(&text, |c| c < '\u{7f}'),
     };
     without_commands(text.as_bytes(), hash)
 }
 
 /// JSON with escapes for what [misleads].
-fn escaped(text: &str) -> Cow<'_, str> {
-    let mut escaped = Cow::Borrowed(text);
-    for c in text.chars().filter(|c| *c >= '\u{7f}' && misleads(*c)).collect::<BTreeSet<_>>() {
-        let units =
-            c.encode_utf16(&mut [0; 2]).iter().fold(String::new(), |all, unit| format!("{all}\\u{unit:04x}"));
-        escaped = escaped.replace(c, &units).into();
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c >= '\u{7f}' && misleads(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a text does not fail.
+                let _ = write!(escaped, "\\u{unit:04x}");
+            }
+        } else {
+            escaped.push(c);
+        }
     }
     escaped
 }
