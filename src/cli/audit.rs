@@ -61,7 +61,6 @@ pub struct Args {
 /// What is written into the cluster.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Cluster")]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 struct WriteArgs {
     /// Read the cluster of this pod, as its service account
     #[arg(long, requires = "write", conflicts_with_all = ["kubeconfig", "context"], hide_short_help = true)]
@@ -77,10 +76,6 @@ struct WriteArgs {
     /// Read the workloads of ark's memory service, by which policies judge whether memory is durable
     #[arg(long, requires = "write", hide_short_help = true)]
     ark_brokers: bool,
-
-    /// Do not write Events about pods without their memory
-    #[arg(long, requires = "write", hide_short_help = true)]
-    no_events: bool,
 }
 
 /// Runs the command.
@@ -112,7 +107,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
 
 /// Audits a cluster, and writes what was found into it.
 fn write(args: &Args, project: &Project, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let WriteArgs { in_cluster, ark_brokers, no_events, .. } = args.write;
+    let WriteArgs { in_cluster, ark_brokers, .. } = args.write;
     anyhow::ensure!(
         in_cluster || args.cluster.is_named(),
         "--write needs a cluster: --in-cluster in a pod, else --kubeconfig or --context"
@@ -125,7 +120,7 @@ fn write(args: &Args, project: &Project, terminal: Terminal) -> anyhow::Result<E
         let client =
             if in_cluster { KubeContext::client_of_pod().await? } else { args.cluster.client().await? };
         settings.platforms.apiserver = apiserver_version(&client).await;
-        Ok(audit(client, &AuditPlan { settings, installation, events: !no_events }).await)
+        Ok(audit(client, &AuditPlan { settings, installation }).await)
     })?;
     for sentence in &audited.said {
         terminal.note(sentence);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! policies ─▶ state ──▶ subjects ─▶ reports ─▶ statuses ──▶ apiserver
-//!               └─────▶ missed ──▶ Events ─────────▲
+//!               └─────▶ missed ──▶ the log
 //! ```
 //!
 //! Every list is read page by page. Of what decisions look up the fields that they read are kept, up to a number of bytes;
@@ -60,8 +60,6 @@ pub struct AuditPlan {
     pub settings: Settings,
     /// The label value that marks the reports of this installation: its namespace.
     pub installation: String,
-    /// Whether Events are written about pods without their memory.
-    pub events: bool,
 }
 
 /// What an audit did.
@@ -165,7 +163,7 @@ impl Run<'_> {
         said.extend(missed.iter().take(MAX_OWNERS).map(|(owner, missed)| missed.sentence(owner)));
         let more = missed.len().saturating_sub(MAX_OWNERS);
         said.extend((more > 0).then(|| format!("{more} more own pods without their memory")));
-        if plan.events { missed::write_events(self, &missed, faults).await } else { Ok(()) }
+        Ok(())
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) fn cluster_role(plan: &InstallPlan) -> ClusterRole {
 }
 
 /// Events about pods that are admitted without their memory.
-pub(super) fn events() -> PolicyRule {
+fn events() -> PolicyRule {
     rule("events.k8s.io", &["events"], &["create"])
 }
 

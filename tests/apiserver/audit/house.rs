@@ -78,20 +78,6 @@ impl House {
         })
     }
 
-    /// What the Events of audits are about, in order.
-    pub(super) fn events(&self, namespace: &str) -> Result<Vec<String>> {
-        let selector = "--field-selector=reason=MemoryMissed";
-        let list = self.kubectl(&["-n", namespace, "get", "events", selector, "-o", "json"])?;
-        let list: Value = serde_json::from_str(&list)?;
-        let of = |event: &Value| {
-            let part = |field: &str| event["involvedObject"][field].as_str().unwrap_or_default().to_owned();
-            format!("{}/{}", part("kind"), part("name"))
-        };
-        let mut all: Vec<_> = list["items"].as_array().context("no list")?.iter().map(of).collect();
-        all.sort();
-        Ok(all)
-    }
-
     pub(super) fn apply(&self, object: &Value) -> Result<()> {
         self.cluster.admin().apply(&object.to_string())?;
         Ok(())

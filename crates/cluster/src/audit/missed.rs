@@ -3,34 +3,22 @@
 
 use std::collections::BTreeMap;
 
-use kube::api::PostParams;
-use kube::core::Request;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::agent_pods::{AgentPod, Owner};
-use crate::cluster_state::{Fetched, elements, text};
-use crate::reader::path;
+use crate::cluster_state::elements;
 use memgate_core::decide::decide;
 use memgate_model::family::Family;
-use memgate_model::kind::{Kind, POD, SYSTEM_NAMESPACES};
+use memgate_model::kind::{POD, SYSTEM_NAMESPACES};
 use memgate_model::object::{KindState, Reference};
 use memgate_model::reason::Reason;
 use memgate_model::request::Request as Review;
-use memgate_model::schema::Schema;
 use memgate_model::snapshot::Snapshot;
 use memgate_platforms::inject::INJECTED_ANNOTATION;
 use memgate_primitives::name::is_dns_subdomain;
 
 use super::state::{Pages, State, Stored};
-use super::{Faults, Run, TooManyFaults, truncate, without_nulls, write};
-
-/// How many Events a run writes; the next one goes on.
-const MAX_EVENTS: usize = 100;
-
-/// How much of kind and name goes into the name of an Event, which may have 253 bytes.
-const MAX_NAME_BYTES: usize = 230;
-
-static EVENT: Kind = Kind::new(("events.k8s.io", "v1"), "Event", "events", Schema::Any);
+use super::{Faults, TooManyFaults};
 
 /// The pods of an owner that lack their memory.
 #[derive(Debug)]
@@ -39,8 +27,6 @@ pub struct Missed {
     pub pods: usize,
     /// Why the first of them does.
     cause: Cause,
-    api_version: String,
-    uid: Option<String>,
 }
 
 /// Why a pod lacks its memory.
@@ -70,7 +56,7 @@ impl Missed {
         }
     }
 
-    /// What the log and an Event say.
+    /// What the log says.
     pub(super) fn sentence(&self, owner: &Owner) -> String {
         format!("{}: {}; {}", owner.title(), self.message(), self.help(owner))
     }
@@ -109,8 +95,7 @@ pub(super) async fn count(
             });
             for (pod, cause) in state.judge(pods, faults, cause).await? {
                 if let Some(cause) = cause.flatten() {
-                    let (owner, found) = owner(&read(&pod), cause);
-                    missed.entry(owner).or_insert(found).pods += 1;
+                    missed.entry(owner(&read(&pod))).or_insert(Missed { pods: 0, cause }).pods += 1;
                 }
             }
         }
@@ -151,62 +136,13 @@ fn cause(pod: &Stored, snapshot: &Snapshot) -> (Option<Cause>, Vec<Reference>) {
 }
 
 /// What owns a pod. A user who makes a pod may write anything as its owner: then it is the pod itself.
-fn owner(pod: &AgentPod, cause: Cause) -> (Owner, Missed) {
-    let controls = |owner: &&Value| owner.get("controller") == Some(&Value::Bool(true));
-    let reference = elements(&pod.json, "/metadata/ownerReferences").find(controls);
-    let (owner, is_kind) = (pod.owner(), |kind: &str| kind.bytes().all(|byte| byte.is_ascii_alphanumeric()));
-    let uid = |object: &Value, pointer: &str| Some(text(object, pointer).to_owned());
-    let (owner, api_version, uid) = match reference {
-        Some(reference) if is_kind(&owner.kind) && is_dns_subdomain(&owner.name) => {
-            // Of a Deployment the pod names only the ReplicaSet.
-            let is_named = text(reference, "/kind") == owner.kind;
-            let uid = if is_named { uid(reference, "/uid") } else { None };
-            (owner, text(reference, "/apiVersion").to_owned(), uid)
-        }
-        _ => {
-            let (kind, name) = (POD.kind.to_owned(), pod.name().to_owned());
-            (Owner { kind, name, ..owner }, POD.api_version(), uid(&pod.json, "/metadata/uid"))
-        }
-    };
-    (owner, Missed { pods: 0, cause, api_version, uid })
-}
-
-/// Writes an Event for each owner, unless it has one: the apiserver keeps Events for an hour.
-pub(super) async fn write_events(
-    run: &Run<'_>,
-    missed: &BTreeMap<Owner, Missed>,
-    faults: &mut Faults,
-) -> Result<(), TooManyFaults> {
-    let mut written = 0;
-    for (owner, missed) in missed {
-        let Owner { kind, namespace, name } = owner;
-        let own_name = format!("{}.{name}", kind.to_lowercase());
-        let own_name = truncate(&own_name, MAX_NAME_BYTES).trim_end_matches(['.', '-']);
-        let event = json!({
-            "apiVersion": EVENT.api_version(),
-            "kind": EVENT.kind,
-            "metadata": {"name": format!("{own_name}.memgate-audit"), "namespace": namespace},
-            "eventTime": run.now.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string(),
-            "type": "Warning",
-            "reason": "MemoryMissed",
-            "action": "Audit",
-            "note": truncate(&missed.sentence(owner), 1024),
-            "regarding": without_nulls(json!({
-                "apiVersion": missed.api_version, "kind": kind, "namespace": namespace, "name": name, "uid": missed.uid,
-            })),
-            "reportingController": "memgate",
-            "reportingInstance": "memgate-audit",
-        });
-        let request = Request::new(path(&EVENT.api_version(), namespace, EVENT.plural));
-        let request = request.create(&PostParams::default(), event.to_string().into_bytes());
-        match write(run.reader, "create", &EVENT, request).await {
-            Fetched::Found(is_written) => written += usize::from(is_written),
-            Fetched::Absent => {}
-            Fetched::Unknown(why) => faults.add(why)?,
-        }
-        if written >= MAX_EVENTS {
-            break;
-        }
+fn owner(pod: &AgentPod) -> Owner {
+    let controls = |owner: &Value| owner.get("controller") == Some(&Value::Bool(true));
+    let has_controller = elements(&pod.json, "/metadata/ownerReferences").any(controls);
+    let owner = pod.owner();
+    let is_kind = owner.kind.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if has_controller && is_kind && is_dns_subdomain(&owner.name) {
+        return owner;
     }
-    Ok(())
+    Owner { kind: POD.kind.to_owned(), name: pod.name().to_owned(), ..owner }
 }

@@ -381,7 +381,7 @@ fn client(most: usize) -> (kube::Client, Arc<Mutex<Vec<String>>>) {
 fn audited(most: usize) -> (Audited, Vec<String>) {
     let families = vec![&memgate_platforms::arkonis::FAMILY];
     let settings = Settings { families, ..memgate_platforms::default_settings() };
-    let plan = AuditPlan { settings, installation: "home".to_owned(), events: true };
+    let plan = AuditPlan { settings, installation: "home".to_owned() };
     Runtime::new().expect("a runtime").block_on(async {
         let (client, writes) = client(most);
         let audited = super::audit(client, &plan).await;

@@ -14,7 +14,7 @@ use memgate_model::kind::{NAMESPACE, POD, POLICY_GROUP, POLICY_KINDS};
 /// The container of the CronJob.
 const CONTAINER: &str = "/spec/jobTemplate/spec/template/spec/containers/0";
 /// The flags of the server that an audit has, too.
-const SHARED: [&str; 4] = ["--settings", "--family", "--ark-brokers", "--no-events"];
+const SHARED: [&str; 3] = ["--settings", "--family", "--ark-brokers"];
 
 /// Gives the audit its rights, and the image and the settings of the Deployment.
 pub(crate) fn complete(objects: &mut Objects, plan: &InstallPlan) {
@@ -43,7 +43,6 @@ fn rights(plan: &InstallPlan) -> Vec<PolicyRule> {
         rule("openreports.io", &reports, &["create", "delete", "list", "patch"]),
         rule(POD.group, &[POD.plural], &["list"]),
     ]);
-    all.extend(plan.events.then(rbac::events));
     if plan.components.contains(&Component::ArkBrokers) {
         all.extend(rbac::workloads(&plan.families, &["get", "list"]));
     }

@@ -68,7 +68,4 @@
 {{- if .Values.policies.arkBrokers }}
 - --ark-brokers
 {{- end }}
-{{- if not .Values.events.enabled }}
-- --no-events
-{{- end }}
 {{- end }}
