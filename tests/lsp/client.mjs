@@ -69,7 +69,6 @@ export const CAPABILITIES = {
     workspace: {
         workspaceFolders: true,
         configuration: true,
-        didChangeWatchedFiles: { dynamicRegistration: true },
     },
     textDocument: {
         synchronization: { didSave: true },
@@ -90,7 +89,6 @@ export class Editor {
         this.options = options;
         this.documents = new Map();
         this.published = new Map();
-        this.registrations = [];
         this.logged = [];
         this.errors = '';
         this.written = '';
@@ -118,10 +116,6 @@ export class Editor {
         });
         this.connection.onNotification(lsp.LogMessageNotification.type, (params) => this.logged.push(params));
         this.connection.onNotification(lsp.ShowMessageNotification.type, (params) => this.logged.push(params));
-        this.connection.onRequest(lsp.RegistrationRequest.type, (params) => {
-            this.registrations.push(...params.registrations);
-            this.wake();
-        });
         this.connection.onRequest(lsp.ConfigurationRequest.type, (params) => params.items.map(() => null));
         this.connection.listen();
     }
@@ -218,10 +212,9 @@ export class Editor {
     async save(name) {
         writeFileSync(this.path(name), this.text(name));
         await this.notify(lsp.DidSaveTextDocumentNotification.type, { textDocument: { uri: this.uri(name) } });
-        await this.changedOnDisk(name, lsp.FileChangeType.Changed);
     }
 
-    // A change by another program.
+    // A change by another program, which the client reports.
     async write(name, text) {
         const type = existsSync(this.path(name)) ? lsp.FileChangeType.Changed : lsp.FileChangeType.Created;
         mkdirSync(dirname(this.path(name)), { recursive: true });

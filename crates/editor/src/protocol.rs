@@ -4,7 +4,7 @@ use std::io::{self, BufRead, Write};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
-use lsp_server::{ErrorCode, Message, Notification, Request, RequestId, Response, ResponseError};
+use lsp_server::{ErrorCode, Message, Notification, RequestId, Response, ResponseError};
 use lsp_types::{CodeActionKind, TextDocumentSyncKind};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -31,13 +31,12 @@ pub(crate) fn read(mut input: impl BufRead + Send + 'static) -> Receiver<Option<
 /// Writes messages to the client.
 pub(crate) struct Client<W> {
     out: W,
-    last_request: i32,
 }
 
 impl<W: Write> Client<W> {
     /// A client that reads this.
     pub(crate) const fn new(out: W) -> Self {
-        Self { out, last_request: 0 }
+        Self { out }
     }
 
     fn write(&mut self, message: &Message) -> io::Result<()> {
@@ -62,16 +61,6 @@ impl<W: Write> Client<W> {
     ) -> io::Result<()> {
         let params = json(params);
         self.write(&Message::Notification(Notification { method: N::METHOD.to_owned(), params }))
-    }
-
-    /// Asks the client for something whose answer does not matter.
-    ///
-    /// # Errors
-    /// When the client is gone.
-    pub(crate) fn request<R: lsp_types::request::Request>(&mut self, params: &R::Params) -> io::Result<()> {
-        self.last_request += 1;
-        let (id, method, params) = (self.last_request.into(), R::METHOD.to_owned(), json(params));
-        self.write(&Message::Request(Request { id, method, params }))
     }
 }
 

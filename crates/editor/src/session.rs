@@ -12,14 +12,11 @@ use std::time::{Duration, Instant};
 use lsp_server::{ErrorCode, Message, Notification, Request};
 use lsp_types::notification::{self, Notification as _};
 use lsp_types::request::{self, Request as _};
-use lsp_types::{
-    Diagnostic, DidChangeWatchedFilesRegistrationOptions, FileSystemWatcher, GlobPattern, InitializeParams,
-    LogMessageParams, MessageType, PublishDiagnosticsParams, Registration, RegistrationParams, Uri,
-};
+use lsp_types::{Diagnostic, InitializeParams, LogMessageParams, MessageType, PublishDiagnosticsParams, Uri};
 use serde_json::Value;
 
 use crate::diagnostics::not_judged;
-use crate::protocol::{Client, abilities, error, json, read};
+use crate::protocol::{Client, abilities, error, read};
 use crate::state::{EditorState, read_notification};
 use crate::uri;
 use crate::workspace::{Planner, name};
@@ -40,7 +37,6 @@ pub fn serve(
     let mut session = Session {
         client: Client::new(output),
         state: EditorState::new(planner),
-        watches: false,
         phase: Phase::New,
         due: None,
         published: BTreeMap::new(),
@@ -59,8 +55,6 @@ enum Phase {
 struct Session<'p, W> {
     client: Client<W>,
     state: EditorState<'p>,
-    /// Whether the client can watch files.
-    watches: bool,
     phase: Phase,
     /// When what has changed is judged.
     due: Option<Instant>,
@@ -124,10 +118,7 @@ impl<W: Write> Session<'_, W> {
     fn initialize(&mut self, params: &Value) -> Value {
         let params = serde_json::from_value(params.clone()).unwrap_or_default();
         #[expect(deprecated, reason = "older clients send nothing else")]
-        let InitializeParams { capabilities, workspace_folders, root_uri, .. } = params;
-        let workspace = capabilities.workspace.unwrap_or_default();
-        let watched = workspace.did_change_watched_files;
-        self.watches = watched.and_then(|watched| watched.dynamic_registration) == Some(true);
+        let InitializeParams { workspace_folders, root_uri, .. } = params;
         let folders = workspace_folders.unwrap_or_default().into_iter().map(|folder| folder.uri);
         let folders: Vec<PathBuf> = folders.filter_map(|uri| uri::path(&uri)).collect();
         let root = root_uri.filter(|_| folders.is_empty()).and_then(|uri| uri::path(&uri));
@@ -142,7 +133,6 @@ impl<W: Write> Session<'_, W> {
             return Ok(());
         }
         let has_changed = match method.as_str() {
-            notification::Initialized::METHOD => return self.watch(),
             notification::DidOpenTextDocument::METHOD | notification::DidChangeTextDocument::METHOD => {
                 let address = params.pointer("/textDocument/uri").and_then(Value::as_str).map(str::to_owned);
                 let text = self.state.change_text(&method, params);
@@ -176,24 +166,6 @@ impl<W: Write> Session<'_, W> {
             self.due = Some(Instant::now() + PAUSE);
         }
         Ok(())
-    }
-
-    /// Asks to be notified when files change on disk.
-    fn watch(&mut self) -> io::Result<()> {
-        if !self.watches {
-            return Ok(());
-        }
-        let globs = ["**/*.{yaml,yml,json}", "**/.memgate.yaml"];
-        let watcher =
-            |glob: &str| FileSystemWatcher { glob_pattern: GlobPattern::String(glob.to_owned()), kind: None };
-        let options = DidChangeWatchedFilesRegistrationOptions { watchers: globs.map(watcher).into() };
-        let registration = Registration {
-            id: "memgate-files".to_owned(),
-            method: notification::DidChangeWatchedFiles::METHOD.to_owned(),
-            register_options: Some(json(&options)),
-        };
-        self.client
-            .request::<request::RegisterCapability>(&RegistrationParams { registrations: vec![registration] })
     }
 
     /// Judges the open files, and publishes what has changed. Files that were closed lose their diagnostics.
