@@ -5,7 +5,6 @@ use anyhow::Context as _;
 use crate::cli::ExitStatus;
 use crate::cli::check::{FailOnArgs, exit_status, write_notes, write_to_stderr};
 use crate::cli::input::InputArgs;
-use crate::cli::output::{OutputArg, is_page, write_files};
 use crate::cli::terminal::Terminal;
 use memgate_manifest::rewrite::Rewritten;
 use memgate_workbench::files::place::report;
@@ -38,12 +37,6 @@ pub struct Args {
     #[arg(long, help_heading = "Output")]
     diff: bool,
 
-    /// Write the findings to a file too; repeatable
-    ///
-    /// Formats: text, concise, json, github, gitlab, sarif and junit.
-    #[arg(short, long = "output", value_name = "FORMAT=FILE", help_heading = "Output")]
-    output: Vec<OutputArg>,
-
     #[command(flatten)]
     fail_on: FailOnArgs,
 }
@@ -54,7 +47,6 @@ pub struct Args {
 /// When something cannot be written, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let terminal = args.fail_on.terminal(terminal);
-    anyhow::ensure!(!is_page(&args.output), "-o html goes with check, audit and what-if");
     let project = args.input.project(terminal)?;
     let run = args.input.run(&project)?;
     let fail_on = args.fail_on.or(&project);
@@ -62,7 +54,6 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     checked.note_later();
     args.fail_on.hide_later(fail_on, &mut checked);
     let report = report(&checked);
-    write_files(&report, &args.output, fail_on.warnings, terminal)?;
     if report.errors.is_empty() {
         let files = rewrite_all(&checked).context("failed to write the changes")?;
         if args.diff {

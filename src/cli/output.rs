@@ -123,22 +123,6 @@ pub fn or_reported<T>(
     result
 }
 
-/// Writes the report to files, for a command with something else on standard output.
-///
-/// # Errors
-/// When an output has no file or the file of another output, or a file cannot be written.
-pub fn write_files(
-    report: &Report<'_>,
-    outputs: &[OutputArg],
-    warnings_fail: bool,
-    terminal: Terminal,
-) -> anyhow::Result<()> {
-    if let Some(OutputArg { format, .. }) = outputs.iter().find(|output| output.file.is_none()) {
-        anyhow::bail!("standard output is for the manifests; write -o {}=FILE", format.name());
-    }
-    if outputs.is_empty() { Ok(()) } else { write_outputs(report, outputs, warnings_fail, terminal) }
-}
-
 /// Writes what `render` makes of each format; of text without a format. Its second argument tells whether the bytes go to
 /// a file, which gets no styles.
 ///

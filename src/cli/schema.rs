@@ -29,7 +29,7 @@ const MADE: [&str; 2] = [PROJECT, ALL];
 
 /// Print a JSON Schema of a kind, or of a file of memgate
 ///
-/// output: the json of check, mutate and test. cases: the files of memgate
+/// output: the json of check, audit, what-if and test. cases: the files of memgate
 /// test. settings: the file of --settings. project: .memgate.yaml. all: every kind that `memgate crds`
 /// defines, chosen by apiVersion and kind of the object. Any other name is one such kind.
 ///
