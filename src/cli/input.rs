@@ -27,7 +27,7 @@ use memgate_workbench::files::inputs::Inputs;
 use memgate_workbench::files::load::load;
 use memgate_workbench::files::outcome::{MANIFEST, unread_notes};
 use memgate_workbench::files::run::Run;
-use memgate_workbench::paths::{is_glob, normal, root_of};
+use memgate_workbench::paths::{is_glob, normal, root_around};
 use memgate_workbench::report::counted;
 
 /// The path of standard input.
@@ -298,8 +298,7 @@ impl InputArgs {
 
 /// The directory that is the whole repository: that of its choices, else its root, else the working directory.
 fn whole(choices: &Path) -> PathBuf {
-    let here = normal(Path::new("."));
-    if choices.as_os_str().is_empty() { root_of(&here).unwrap_or(&here).to_owned() } else { normal(choices) }
+    if choices.as_os_str().is_empty() { root_around(Path::new(".")) } else { normal(choices) }
 }
 
 fn is_at_or_above(path: &str, directory: &Path) -> bool {

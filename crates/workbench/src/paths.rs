@@ -1,6 +1,5 @@
 //! Paths without dots, the repository around one with the file of its choices, and links that lead out of it.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -9,18 +8,9 @@ pub fn root_of(directory: &Path) -> Option<&Path> {
     directory.ancestors().find(|ancestor| ancestor.join(".git").exists())
 }
 
-/// The roots of repositories that were looked for, by the directories of files.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Roots(BTreeMap<PathBuf, PathBuf>);
-
-impl Roots {
-    /// The root of the repository of a file; outside of one the working directory.
-    pub(crate) fn of(&mut self, file: &Path) -> PathBuf {
-        let directory = normal(file).parent().map(Path::to_owned).unwrap_or_default();
-        let root =
-            |directory: &PathBuf| root_of(directory).map_or_else(|| normal(Path::new(".")), Path::to_owned);
-        self.0.entry(directory).or_insert_with_key(root).clone()
-    }
+/// The root of the repository around a file or directory; outside of one the working directory.
+pub fn root_around(path: &Path) -> PathBuf {
+    root_of(&normal(path)).map_or_else(|| normal(Path::new(".")), Path::to_owned)
 }
 
 /// Whether a path is a link, or lies below one, that leads out of the repository, or without one out of the working

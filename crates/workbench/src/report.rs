@@ -54,7 +54,7 @@ use std::sync::{Arc, LazyLock};
 
 pub use memgate_primitives::plain_text::plain;
 
-use crate::paths::{normal, root_of};
+use crate::paths::{normal, root_around};
 use crate::report::changes::Change;
 use crate::report::fingerprint::Fingerprint;
 use crate::report::map::MemoryMap;
@@ -612,10 +612,7 @@ pub fn percent_encoded(text: &str, kept: &str) -> String {
 /// The path of a file from the root of the repository in which memgate runs, else from the working directory, as services that
 /// read reports want it. Of one outside of it the path as it is.
 fn relative(file: &str) -> Cow<'_, str> {
-    static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
-        let here = normal(Path::new("."));
-        root_of(&here).map(Path::to_owned).unwrap_or(here)
-    });
+    static ROOT: LazyLock<PathBuf> = LazyLock::new(|| root_around(Path::new(".")));
     relative_to(&ROOT, file)
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::build::layout::name_of;
-use crate::paths::{Roots, normal};
+use crate::paths::{normal, root_around};
 use memgate_manifest::document::{Document, parse_parts};
 use memgate_manifest::later::{Given, is_filled_in_later};
 use memgate_manifest::source::Source;
@@ -58,7 +58,7 @@ struct ValuesOf {
 impl Assignments {
     /// Those in these texts, each with the file that counts as its place.
     pub(crate) fn of(texts: &[(Arc<Source>, PathBuf)]) -> Self {
-        let (mut found, mut roots) = (Self::default(), Roots::default());
+        let mut found = Self::default();
         let puts_in = |text: &str| {
             text.contains(FLUX) && ["postBuild", "targetNamespace"].iter().any(|it| text.contains(it))
         };
@@ -75,7 +75,7 @@ impl Assignments {
             }
         }
         for (source, file) in texts.iter().filter(|(source, _)| puts_in(source.text())) {
-            let root = roots.of(file);
+            let root = root_around(file);
             for document in parse_parts(source).flat_map(|parsed| parsed.documents) {
                 let Some((directory, assignment)) = read(&document, (file, &root), &sources) else {
                     continue;

@@ -14,7 +14,7 @@ use crate::build::kustomization::{
     text, texts, unclear_key,
 };
 use crate::build::texts::ReadFile;
-use crate::paths::{Home, is_manifest, leads_out, normal, path_from, root_of, without_dots};
+use crate::paths::{Home, is_manifest, leads_out, normal, path_from, root_around, root_of, without_dots};
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::source::Source;
 use memgate_primitives::credential::masked;
@@ -477,7 +477,7 @@ pub(crate) fn shown(path: &Path) -> String {
 
 /// The path of a directory from the root of its repository, else as the user would write it; by this name a unit is known.
 pub(crate) fn name_of(directory: &Path) -> String {
-    let home = root_of(directory).map_or_else(|| normal(Path::new(".")), Path::to_owned);
+    let home = root_around(directory);
     let below = directory.strip_prefix(&home).map(|it| it.to_string_lossy().into_owned());
     match below {
         Ok(below) if below.is_empty() => ".".to_owned(),

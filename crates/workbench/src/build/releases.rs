@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::build::assignments::common;
 use crate::build::layout::{name_of, shown};
-use crate::paths::{Roots, normal};
+use crate::paths::{normal, root_around};
 use memgate_manifest::document::embedded::Embedded;
 use memgate_manifest::document::{Document, parse_parts, values};
 use memgate_manifest::place::DocumentPlace;
@@ -100,7 +100,7 @@ pub(crate) struct Releases {
 impl Releases {
     /// Those in these texts, each with the file that counts as its place.
     pub(crate) fn of(texts: &[(Arc<Source>, PathBuf)]) -> Self {
-        let (mut releases, mut roots) = (Self::default(), Roots::default());
+        let mut releases = Self::default();
         let reads = |text: &str| text.contains(FLUX) && text.contains(VALUES_FROM);
         if texts.iter().any(|(source, _)| reads(source.text())) {
             let may_be_one = texts.iter().filter(|(source, _)| source.text().contains("ConfigMap"));
@@ -113,7 +113,7 @@ impl Releases {
         }
         let may_have = |text: &str| [FLUX, ARGO_CD].iter().any(|group| text.contains(group));
         for (source, file) in texts.iter().filter(|(source, _)| may_have(source.text())) {
-            let root = roots.of(file);
+            let root = root_around(file);
             for document in parse_parts(source).flat_map(|parsed| parsed.documents) {
                 match (document.group(), document.kind()) {
                     (FLUX, "HelmRelease") => releases.add_of_flux(&document, (file, &root)),

@@ -31,7 +31,7 @@ use crate::files::policy_files::PolicyOrigin;
 use crate::files::read::{ReadTexts, STDIN, read};
 use crate::files::state::{FileObject, Loading};
 use crate::in_order;
-use crate::paths::{Roots, normal};
+use crate::paths::{normal, root_around};
 use crate::report::ObjectRef;
 use memgate_core::state::cluster_snapshot::ClusterSnapshot;
 use memgate_core::state::makers::add_anything;
@@ -437,16 +437,15 @@ impl<'p> Loading<'p> {
     /// Makes unknown what the objects install that is not among the inputs, and what may be in these namespaces.
     fn make_unknown(&mut self, namespaces: &[String]) {
         let Inputs { installers, snapshot, left, .. } = &mut self.inputs;
-        let mut roots = Roots::default();
-        let is_elsewhere = |file: &Path, path: &Option<String>, roots: &mut Roots| {
+        let is_elsewhere = |file: &Path, path: &Option<String>| {
             let is_here = |path: &String| {
                 let fixed = path.split(['*', '{', '$']).next().unwrap_or_default();
-                let there = normal(&roots.of(file).join(fixed.trim_start_matches('/')));
+                let there = normal(&root_around(file).join(fixed.trim_start_matches('/')));
                 there.exists() && !left.iter().any(|left| left.starts_with(&there))
             };
             !path.as_ref().is_some_and(is_here)
         };
-        let installers = installers.iter().filter(|(file, it)| is_elsewhere(file, &it.path, &mut roots));
+        let installers = installers.iter().filter(|(file, it)| is_elsewhere(file, &it.path));
         let installed = installers.map(|(_, it)| it.namespace.as_deref());
         let all: BTreeSet<_> = installed.chain(namespaces.iter().map(|it| Some(it.as_str()))).collect();
         for namespace in all {

@@ -16,7 +16,7 @@ use crate::build::origins::search::SpotsOf;
 use crate::build::plan::Plan;
 use crate::build::units::{UnitTexts, Units};
 use crate::files::notices::Notice;
-use crate::paths::{Roots, normal};
+use crate::paths::{normal, root_around};
 use memgate_manifest::document::{Document, objects, parse_parts};
 use memgate_manifest::later::is_filled_in_later;
 use memgate_manifest::source::Source;
@@ -51,11 +51,11 @@ pub(crate) fn notices(units: &Units, sources: &[Arc<Source>], plan: &Plan) -> Ve
     let rendered = units.all.iter().flat_map(|it| &it.rendered);
     origins.rendered.extend(rendered.map(|it| (it.source.name().to_owned(), Arc::clone(it))));
     let texts = sources.iter().chain(units.all.iter().flat_map(|it| &it.sources));
-    let (mut roots, mut seen) = (Roots::default(), BTreeSet::new());
+    let mut seen = BTreeSet::new();
     let may_have = |source: &&Arc<Source>| PATHS.iter().any(|(group, ..)| source.text().contains(group));
     for document in texts.filter(may_have).flat_map(parse_parts).flat_map(|parsed| parsed.documents) {
         let spots = &mut SpotsOf { origins: &origins, files: &mut files };
-        if let Some(notice) = of_path(&document, spots, &mut roots)
+        if let Some(notice) = of_path(&document, spots)
             && seen.insert((notice.source.name().to_owned(), notice.span.start))
         {
             notices.push(notice);
@@ -156,12 +156,12 @@ fn of_target(
 
 /// The path of an object of Flux or Argo CD that leads nowhere. One that begins with no directory here is one of another
 /// repository.
-fn of_path(document: &Document, spots: &mut SpotsOf<'_>, roots: &mut Roots) -> Option<Notice> {
+fn of_path(document: &Document, spots: &mut SpotsOf<'_>) -> Option<Notice> {
     let is_it = |row: &&(&str, &str, &str)| (row.0, row.1) == (document.group(), document.kind());
     let is_there = |row: &&(&str, &str, &str)| document.value().pointer(row.2).is_some();
     let at = Pointer::new(PATHS.iter().filter(is_it).find(is_there)?.2);
     let path = document.value().pointer(at.as_str())?.as_str()?;
-    let root = roots.of(&spots.file(document.source()));
+    let root = root_around(&spots.file(document.source()));
     let below = path.trim_start_matches("./").trim_start_matches('/');
     let whole = normal(&root.join(below));
     let is_elsewhere = || {
