@@ -47,8 +47,6 @@ pub struct Checked {
     pub decided: Vec<Decided>,
     /// The names of the policies.
     pub policies: BTreeSet<String>,
-    /// The codes of their rules.
-    pub codes_of_policies: BTreeSet<String>,
     /// How many objects each rule of the policies judged; empty if no policy took part.
     pub rule_counts: RuleCounts,
     /// How many findings have [ignored codes](crate::build::rules::IgnoredCodes) and were left out.
@@ -67,12 +65,10 @@ pub struct Checked {
 
 impl Checked {
     fn new(inputs: Inputs, verdicts: JudgedObjects, policies: &Policies) -> Self {
-        let rules = policies.iter().flat_map(|policy| &policy.rules);
         Self {
             inputs,
             decided: verdicts.decided,
             policies: policies.iter().map(|policy| policy.name.clone()).collect(),
-            codes_of_policies: rules.map(|rule| rule.about.code.clone()).collect(),
             rule_counts: verdicts.counts,
             ..Self::default()
         }

@@ -66,9 +66,6 @@ pub enum Error {
     /// A number of an object is beyond all bounds.
     #[error("failed to read an object")]
     Object(#[from] serde_json::Error),
-    /// No code fits one that the command line selects or ignores.
-    #[error("{0}")]
-    Code(String),
 }
 
 /// A core parses at least so many files: with fewer, another thread costs more than it saves.

@@ -83,27 +83,17 @@ pub fn compared(run: &Run, with: Option<(&AtBase, &Tree)>) -> Result<Checked, Er
 /// The same, with notes in place of the findings that comments ignore, and without those that do not count in this run.
 ///
 /// # Errors
-/// Those of [`load()`](crate::files::load::load()), and when an ignored code does not exist.
+/// Those of [`load()`](crate::files::load::load()).
 pub fn judged_without_ignored(run: &Run) -> Result<Checked, Error> {
     let mut checked = judged(run)?;
     ignore::apply(&mut checked, None);
-    leave_out(&mut checked, &run.plan.ignored)?;
+    leave_out(&mut checked, &run.plan.ignored);
     Ok(checked)
 }
 
 /// Leaves out the findings that do not count in this run, and counts them. That comes last, so that comments and rules that
 /// are about them have an effect.
-///
-/// # Errors
-/// When an ignored code does not exist.
-pub fn leave_out(checked: &mut Checked, ignored: &IgnoredCodes) -> Result<(), Error> {
-    if ignored.is_empty() {
-        tell_follows(&mut checked.decided);
-        return Ok(());
-    }
-    if let Some(fault) = ignored.fault(&checked.codes_of_policies) {
-        return Err(Error::Code(fault));
-    }
+pub fn leave_out(checked: &mut Checked, ignored: &IgnoredCodes) {
     let mut seen = BTreeSet::new();
     for Decided { object, decision, .. } in &mut checked.decided {
         decision.findings.retain(|finding| {
@@ -122,7 +112,6 @@ pub fn leave_out(checked: &mut Checked, ignored: &IgnoredCodes) -> Result<(), Er
     let before = notices.len();
     notices.retain(|notice| !ignored.has(notice.finding.code_name()));
     checked.left_out = seen.len() + before - notices.len();
-    Ok(())
 }
 
 /// The users of a denied object whose denials do not count in this run have findings of their own, and so have those that are
@@ -263,16 +252,7 @@ impl WithoutEffect {
 /// Adds what another unit has.
 fn join(all: &mut Checked, other: Checked) {
     let Checked {
-        mut inputs,
-        decided,
-        policies,
-        codes_of_policies,
-        rule_counts,
-        places_of_units,
-        map,
-        judged,
-        standings,
-        ..
+        mut inputs, decided, policies, rule_counts, places_of_units, map, judged, standings, ..
     } = other;
     all.judged.join(judged);
     all.standings.extend(standings);
@@ -285,7 +265,6 @@ fn join(all: &mut Checked, other: Checked) {
     }
     all.decided.extend(decided);
     all.policies.extend(policies);
-    all.codes_of_policies.extend(codes_of_policies);
     all.rule_counts.join(rule_counts);
     all.places_of_units.extend(places_of_units);
     all.inputs.join(inputs);
