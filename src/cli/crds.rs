@@ -10,31 +10,17 @@ use memgate_platforms::policy_crds;
 /// Print the CustomResourceDefinitions of the platforms and of memgate
 ///
 /// Use those of the platforms only in test clusters without the platform: a platform installs its own. MemoryPolicy
-/// and MemoryPolicyExemption belong to memgate; `memgate manifests` prints their definitions too.
+/// and MemoryPolicyExemption belong to memgate; `memgate manifests --only crds` prints their definitions alone.
 #[derive(Debug, clap::Args)]
 #[command(
     before_help = "Exit codes: 0 printed, 2 wrong usage.",
     after_long_help = "\
 Examples:
-  memgate crds --family arkonis | kubectl apply -f -
-  memgate crds policy | kubectl apply --server-side -f -"
+  memgate crds --family arkonis | kubectl apply -f -"
 )]
 pub struct Args {
-    /// Only these definitions [default: all, or those of --family]
-    #[arg(value_name = "WHOSE", value_enum)]
-    whose: Option<Whose>,
-
     #[command(flatten)]
     families: FamilyArgs,
-}
-
-/// A group of definitions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Whose {
-    /// Kinds of the platforms
-    Families,
-    /// MemoryPolicy and MemoryPolicyExemption
-    Policy,
 }
 
 /// Runs the command.
@@ -54,15 +40,11 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Clean)
 }
 
-/// The files to print.
+/// The files to print: all of them, or those of `--family`.
 fn files(args: &Args) -> impl Iterator<Item = Cow<'static, str>> {
-    let families = if args.whose == Some(Whose::Policy) { Vec::new() } else { args.families.chosen() };
-    let has_policy = match args.whose {
-        None => !args.families.is_chosen(),
-        Some(whose) => whose == Whose::Policy,
-    };
-    let of_families = families.into_iter().flat_map(|family| family.definitions.crds).map(|file| file());
-    of_families.chain(has_policy.then(policy_crds))
+    let families = args.families.chosen().into_iter();
+    let of_families = families.flat_map(|family| family.definitions.crds).map(|file| file());
+    of_families.chain((!args.families.is_chosen()).then(policy_crds))
 }
 
 #[cfg(test)]

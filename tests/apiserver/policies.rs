@@ -75,7 +75,7 @@ fn exemption_spec() -> Value {
 fn cluster(fixture: &Fixture) -> Result<&ControlPlane> {
     let cluster = fixture.cluster()?;
     let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
-    cluster.admin().run_with_input(&apply, &memgate(&["crds", "policy"])?)?.ok()?;
+    cluster.admin().run_with_input(&apply, &memgate(&["manifests", "--only", "crds"])?)?.ok()?;
     let names = ["crd/memorypolicies.policy.memgate.dev", "crd/memorypolicyexemptions.policy.memgate.dev"];
     cluster.kubectl(&[&["wait", "--for=condition=Established"], &names[..]].concat())?.ok()?;
     Ok(cluster)
