@@ -49,17 +49,9 @@ pub struct Args {
     #[arg(long, value_name = "TEXT")]
     ticket: Option<String>,
 
-    /// Name of the person who approved it
-    #[arg(long, value_name = "NAME")]
-    approved_by: Option<String>,
-
     /// Begin, such as 2027-02-01T00:00:00Z [default: now]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     at: Option<Timestamp>,
-
-    /// Name of the exemption [default: made of policy, rule and object]
-    #[arg(long)]
-    name: Option<String>,
 
     /// Namespace that grants it
     ///
@@ -83,11 +75,9 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         object: args.object.clone(),
         reason: &args.reason,
         ticket: args.ticket.as_deref(),
-        approved_by: args.approved_by.as_deref(),
         from: args.at.unwrap_or_else(Timestamp::now).round(Unit::Second).context("--at")?,
         lasts: args.ttl,
         namespace: &args.namespace,
-        name: args.name.as_deref(),
     };
     match exemption(&wanted, &inputs.snapshot.policies) {
         Ok(manifest) => {

@@ -27,16 +27,12 @@ pub struct ExemptionRequest<'a> {
     pub reason: &'a str,
     /// The ticket.
     pub ticket: Option<&'a str>,
-    /// The person who approved it.
-    pub approved_by: Option<&'a str>,
     /// Its start.
     pub from: Timestamp,
     /// Its length, in nanoseconds.
     pub lasts: i128,
     /// The namespace that grants it.
     pub namespace: &'a str,
-    /// The name of the exemption; by default made from policy, rule and object.
-    pub name: Option<&'a str>,
 }
 
 /// The object of an exemption.
@@ -95,27 +91,25 @@ fn manifest(request: &ExemptionRequest<'_>) -> Result<Value, Vec<String>> {
         .from
         .checked_add(SignedDuration::from_secs(seconds))
         .map_err(|_| vec!["--ttl leads beyond the year 9999; use a shorter one".to_owned()])?;
-    let own = request.name.map_or_else(|| default_name(request), str::to_owned);
     let spec = without_nulls(json!({
         "policy": request.policy,
         "rules": request.rules,
         "target": {"namespaces": [namespace], "kinds": [kind], "names": [name]},
         "reason": request.reason,
         "ticket": request.ticket,
-        "approvedBy": request.approved_by,
         "from": request.from.to_string(),
         "expiresAt": expires_at.to_string(),
     }));
     Ok(json!({
         "apiVersion": MEMORY_POLICY_EXEMPTION.api_version(),
         "kind": MEMORY_POLICY_EXEMPTION.kind,
-        "metadata": {"name": own, "namespace": request.namespace},
+        "metadata": {"name": name_of(request), "namespace": request.namespace},
         "spec": spec,
     }))
 }
 
 /// A name of at most 63 characters made from policy, rule and object.
-fn default_name(request: &ExemptionRequest<'_>) -> String {
+fn name_of(request: &ExemptionRequest<'_>) -> String {
     let rule = request.rules.first().copied().unwrap_or_default();
     let text = format!("{}-{rule}-{}", request.policy, request.object.name).to_lowercase();
     let is_plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
