@@ -18,7 +18,6 @@ use crate::report::table::{Row, Table};
 use crate::report::{Page, Report, changes, counted};
 use memgate_model::finding::Severity;
 use memgate_primitives::credential::masked_start;
-use memgate_primitives::number::more;
 use memgate_primitives::plain_text::{cut, shown_name};
 
 /// The style sheet.
@@ -57,11 +56,6 @@ fn first<T>(all: impl IntoIterator<Item = T>, elsewhere: &str, render: impl Fn(T
         @if more > 0 { p { strong { (more) " more are not shown in this page" } "; " (elsewhere) " has all of them." } }
     };
     [shown, rest]
-}
-
-/// The first names of a list in words, and the number of the others.
-fn first_names(names: &[String], most: usize) -> String {
-    names.iter().take(most).cloned().collect::<Vec<_>>().join(", ") + &more(names.len().saturating_sub(most))
 }
 
 fn whole(report: &Report<'_>, page: &Page<'_>) -> Markup {

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 
-use super::{first, first_names, text};
+use super::{first, text};
 use crate::report::text::plain_finding;
 use crate::report::{LocatedFinding, ObjectRef, Report, counted};
 use memgate_model::finding::Severity;
 use memgate_model::kind::NAMESPACE;
+use memgate_platforms::message::and_more;
 use memgate_primitives::credential::{masked, masked_keys};
 use memgate_primitives::plain_text::{plain_except, shown_name};
 
@@ -99,10 +100,10 @@ fn owner(all: &[&LocatedFinding<'_>]) -> Markup {
         @match namespaces.as_slice() {
             [] => {},
             [one] => { "namespace " strong { (one) } ", " },
-            several => { "namespaces " strong { (first_names(several, MAX_OWNERS)) } ", " },
+            several => { "namespaces " strong { (and_more(several, MAX_OWNERS)) } ", " },
         }
         @if files.len() == 1 { "file " } @else { (files.len()) " files: " }
-        code { (first_names(&files, MAX_OWNERS)) }
+        code { (and_more(&files, MAX_OWNERS)) }
     }
 }
 
