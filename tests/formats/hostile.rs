@@ -145,7 +145,6 @@ fn no_line_about_any_kind_begins_with_a_text_of_an_input() {
                     &["check", ".", "-o", "concise"],
                     &["check", ".", "-o", "junit", "--strict"],
                     &["mutate", ".", "--diff"],
-                    &["explain-pod", "a.yaml"],
                     &["map", "."],
                     &["test", "a.yaml"],
                 ] {
@@ -310,7 +309,6 @@ fn no_output_has_a_character_that_misleads() {
             vec!["map", "."],
             vec!["test", "."],
             vec!["audit", ".", "--policy", "."],
-            vec!["explain-pod", files[0].0],
         ]);
         if commands.len() > FORMATS.len() {
             commands.extend([

@@ -58,7 +58,7 @@ pub(crate) fn check(field: &Field) -> Result<(), Failed> {
             fs::write(directory.path().join(name), text)?;
         }
     }
-    for line in ["check .", "check -o json .", "check -o concise .", "mutate .", "test .", "explain-pod ."] {
+    for line in ["check .", "check -o json .", "check -o concise .", "mutate .", "test ."] {
         let (out, err) = memgate(line, "", &directory, None)?;
         errors += err.matches("error").count();
         expect_no_marker(line, &err)?;

@@ -104,7 +104,6 @@ fn commands() -> Vec<String> {
         "view FILE inside.yaml",
         "view --with FILE inside.yaml",
         "what-if --base FILE --policy own.yaml inside.yaml",
-        "explain-pod FILE inside.yaml",
         "test --policy FILE good.yaml",
         "review --with FILE",
     ];

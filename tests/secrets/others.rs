@@ -26,7 +26,7 @@ const TEXTS: [&str; 12] = [
 ];
 
 /// Those that read a file that the user names.
-pub(crate) const COMMANDS: [&str; 14] = [
+pub(crate) const COMMANDS: [&str; 13] = [
     "check FILE",
     "check -o json FILE",
     "check -o github -o sarif=o.sarif -o junit=o.xml -o html=o.html FILE",
@@ -38,7 +38,6 @@ pub(crate) const COMMANDS: [&str; 14] = [
     "mutate --diff FILE",
     "test FILE",
     "test -o json FILE",
-    "explain-pod FILE",
     "view FILE",
     "map FILE",
 ];

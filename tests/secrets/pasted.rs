@@ -43,12 +43,11 @@ const KEYS: [(&str, &str); 26] = [
 ];
 
 /// Those that print texts about the files.
-const COMMANDS: [&str; 10] = [
+const COMMANDS: [&str; 9] = [
     "check -o text -o json=o.json -o sarif=o.sarif -o junit=o.xml -o gitlab=o.gl -o html=o.html in",
     "check -o concise in",
     "check -o github in",
     "check -o text --policy policy.json in",
-    "explain-pod in",
     "view in",
     "map in",
     "audit -o json --policy policy.json in",

@@ -4,22 +4,10 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::files::inputs::Inputs;
-use crate::files::objects::UndecidedObject;
 use crate::report::{at_line_start, plain};
 use memgate_model::injection::Item;
 use memgate_platforms::inject::{INJECTED_ANNOTATION, marker};
 use memgate_primitives::credential::masked;
-
-/// Describes the additions to each pod and pod template of the inputs, each in a few lines.
-pub fn describe_all(inputs: &Inputs) -> Vec<String> {
-    let described = |undecided: &UndecidedObject| {
-        let request = undecided.request();
-        let pod = serde_json::from_str(request.object.filter(|_| request.is_pod())?).ok()?;
-        Some(describe(&undecided.object.pod_title(), &pod))
-    };
-    inputs.objects.iter().filter_map(described).collect()
-}
 
 /// Describes the additions to a pod.
 pub fn describe(title: &str, pod: &Value) -> String {
@@ -80,4 +68,44 @@ fn described(annotation: &Value) -> String {
         let _infallible = writeln!(text, "{line}");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn described(annotation: &str) -> String {
+        describe("Pod a", &json!({"metadata": {"annotations": {INJECTED_ANNOTATION: annotation}}}))
+    }
+
+    #[test]
+    fn says_what_several_families_added() {
+        assert_eq!(describe("Pod a", &json!({"metadata": {}})), "Pod a: memgate added nothing\n");
+        let notes = json!({"version": "0.1.0", "family": "arkonis", "memory": "ArkMemory/notes", "env": {"agent": ["A", "B"]}});
+        let shared =
+            json!({"version": "0.1.0", "family": "ark", "memory": "Memory/shared", "env": {"agent": ["C"]}});
+        let expected = "\
+Pod a: memory of ArkMemory/notes, added by memgate 0.1.0 (platform arkonis)
+  container agent:
+    A
+    B
+Pod a: memory of Memory/shared, added by memgate 0.1.0 (platform ark)
+  container agent:
+    C
+";
+        assert_eq!(described(&json!([notes, shared]).to_string()), expected);
+    }
+
+    /// Anyone may have written it.
+    #[test]
+    fn shows_no_credential_of_an_annotation_and_says_when_it_is_not_its_own() {
+        for annotation in ["[]", "5", "no"] {
+            let expected = "Pod a: the annotation memgate.dev/injected was not written by memgate\n";
+            assert_eq!(described(annotation), expected, "{annotation}");
+        }
+        let text = described(r#"{"family":"arkonis","version":"1","memory":["redis://u:hunter2@h"]}"#);
+        assert_eq!(text, "Pod a: memory of redis://*********@h, added by memgate 1 (platform arkonis)\n");
+    }
 }

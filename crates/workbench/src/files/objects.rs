@@ -165,15 +165,6 @@ impl CheckedObject {
         self.template.as_ref().map_or_else(Pointer::root, |template| template.pointer.clone())
     }
 
-    /// Its name in texts about its pod: with the place of the template, if it has several.
-    pub fn pod_title(&self) -> String {
-        let title = self.object_ref.title();
-        match self.template.as_deref().filter(|template| template.is_one_of_several) {
-            Some(template) => format!("{title} ({})", template.pointer.field()),
-            None => title,
-        }
-    }
-
     /// Where a finding at a field of the document stands.
     pub(crate) fn standing(&self, pointer: &Pointer) -> FindingSpot<'_> {
         FindingSpot::of(&self.place, self.spots.as_deref(), pointer)
