@@ -2,6 +2,7 @@
 //! fail open would admit what gets an error, with no word to anyone.
 
 use anyhow::{Result, ensure};
+use kube::Client;
 use serde_json::{Value, json};
 
 use crate::{
@@ -9,7 +10,12 @@ use crate::{
     installed::{MEMGATE, register, wait_until_asked_about_pods},
     request::{Answer, create},
     samples::pod,
-    support::{control_plane::ControlPlane, wait, webhook::Serve},
+    support::{
+        control_plane::ControlPlane,
+        https::{Caller, post},
+        wait,
+        webhook::Serve,
+    },
 };
 
 /// What is judged, and what etcd stores.
@@ -35,13 +41,16 @@ fn no_way_past(fixture: &Fixture) -> Result<()> {
     let namespace = cluster.fresh_namespace("sizes")?;
     let only = json!({"key": "kubernetes.io/metadata.name", "operator": "In", "values": [namespace]});
     let serve = |settings: Value| Serve::new(MEMGATE).arg("--settings").arg(settings.to_string());
-    let memgate = serve(json!({})).kubeconfig(kubeconfig).ready()?;
+    let memgate = serve(json!({"timeoutBody": "1m"})).kubeconfig(kubeconfig).ready()?;
     register(cluster, &memgate.endpoint(), &namespace, &only)?;
     wait_until_asked_about_pods(cluster, &namespace)?;
     fail_open(cluster, &namespace)?;
-    let create = |pod: &Value| -> Result<Answer> {
-        cluster.block_on(create(&cluster.client(), &namespace, pod, "?dryRun=All"))
-    };
+    // A client tries again by itself after a 429.
+    let mut config = cluster.config(cluster.admin_kubeconfig())?;
+    config.default_retry = false;
+    let client = cluster.block_on(async { Client::try_from(config) })?;
+    let create =
+        |pod: &Value| -> Result<Answer> { cluster.block_on(create(&client, &namespace, pod, "?dryRun=All")) };
 
     let policy = json!({
         "apiVersion": "policy.memgate.dev/v1alpha1", "kind": "MemoryPolicy", "metadata": {"name": namespace},
@@ -62,6 +71,31 @@ fn no_way_past(fixture: &Fixture) -> Result<()> {
         ensure!(message.contains(&denial), "{bytes}: {} {}", answer.status, answer.message());
     }
     ensure!(create(&large(LARGE, &[("team", "a")]))?.granted());
+
+    // Two others that are announced take all room of large ones.
+    let announced = String::from_utf8(post("/mutate?timeout=30s", ""))?;
+    let announced = announced.replace("content-length: 0", "content-length: 10000000");
+    let caller = Caller::new(memgate.addresses().listen, memgate.ca())?;
+    let hold = async {
+        let mut held = Vec::new();
+        for _ in 0..2 {
+            let mut connection = caller.connect().await?;
+            connection.try_send(announced.as_bytes()).await?;
+            held.push(connection);
+        }
+        anyhow::Ok(held)
+    };
+    let held = cluster.block_on(hold)?;
+    let crowded = "too many large reviews at once: try again (memgate)";
+    wait::until("no room to be left", || {
+        Ok((create(&large(LARGE, &[]))?.webhook_message() == Some(crowded)).then_some(()))
+    })?;
+    let answer = create(&large(LARGE, &[]))?;
+    ensure!(answer.webhook_message() == Some(crowded) && answer.status == 429, "{}", answer.message());
+    ensure!(answer.body["details"]["retryAfterSeconds"] == 1, "{}", answer.body);
+    ensure!(create(&large(1, &[("team", "a")]))?.granted(), "a small one is judged");
+    ensure!(memgate.log().lines().any(|line| line.contains(crowded.trim_end_matches(" (memgate)"))));
+    drop(held);
 
     // Beyond what it reads, which is less here: an object that may be updated makes a review of up to 27 MiB.
     let less = serve(json!({"maxBodyBytes": "4Mi"})).kubeconfig(kubeconfig).ready()?;

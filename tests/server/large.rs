@@ -118,6 +118,31 @@ async fn small_reviews_are_answered_while_large_ones_take_their_time() {
     assert_eq!(gate("while-stuck"), Gate { open: true, begun: 6, ended: 6, cancelled: 0 });
 }
 
+/// An error would admit it where its entry fails open.
+#[tokio::test]
+async fn a_large_review_that_no_thread_takes_is_refused() {
+    let server = start(|_| {});
+    let mut stuck = Vec::new();
+    for _ in 0..4 {
+        stuck.push(send(&server, "/mutate?timeout=30s", "no-thread").await);
+    }
+    until("all threads should be taken", || async { in_flight(&server).await == "4" }).await;
+    let ask = async |bytes| {
+        let body = with_annotation("gate", "no-thread", bytes);
+        server.ask(&post("/mutate?timeout=2s", body)).await
+    };
+    let ordinary = ask(70_000).await;
+    assert_eq!((ordinary.status, ordinary.header("retry-after")), (429, Some("1")));
+    let answer = ask(300_000).await.review();
+    assert_eq!((&answer["uid"], &answer["status"]["code"]), (&"u-1".into(), &429.into()));
+    let shed = server.metric("memgate_admission_shed_total{cause=\"queue\"}").await;
+    assert_eq!(shed.as_deref(), Some("2"));
+    open("no-thread");
+    for connection in &mut stuck {
+        assert_eq!(connection.answer().await.review()["uid"], "u-1");
+    }
+}
+
 #[tokio::test]
 async fn a_review_past_its_deadline_is_504_and_its_decision_is_cancelled() {
     let server = start(|_| {});

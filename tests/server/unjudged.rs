@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use crate::client::{head, post, review};
-use crate::running::{Running, options};
+use crate::running::{Running, options, until};
 use axum::body::Body;
 use axum::http::Request;
 use http_body_util::BodyExt;
@@ -132,6 +132,50 @@ async fn a_chunked_body_is_refused_with_its_id() {
         let review: serde_json::Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(review["response"]["uid"], "u-1", "{name}");
         assert_eq!(review["response"]["status"]["code"], code, "{name}");
+    }
+}
+
+/// A tenant can fill the budget of bytes alone, with a few large pods at once. What finds no room is refused then, and clients
+/// try again by themselves; an error would admit it where an entry fails open.
+#[tokio::test]
+async fn what_finds_no_room_is_refused() {
+    const MIB: usize = 1 << 20;
+    // The budget, what is announced before, and how much is sent.
+    for (name, budget, held, bytes) in [
+        ("the third beyond 8 MiB", 40, &[10, 10][..], 9 * MIB),
+        ("a second of the largest", 40, &[20], 19 * MIB),
+        ("a fifth of 8 MiB", 40, &[8, 8, 8, 8], 7 * MIB),
+        ("a little more than a small one", 1, &[1], 300 << 10),
+        ("more than there is for all", 1, &[], 2 * MIB),
+    ] {
+        let server = Running::start(|options| options.limits.body_bytes = budget * MIB);
+        let mut holders = Vec::new();
+        for bytes in held {
+            let mut holder = server.connect().await;
+            holder.send(&head("/mutate", bytes * MIB - (256 << 10))).await;
+            holders.push(holder);
+        }
+        let claimed = held.iter().map(|bytes| bytes * MIB - (256 << 10)).sum::<usize>().to_string();
+        let in_flight = async || server.metric("memgate_admission_bytes_in_flight").await;
+        until("they should be announced", async || in_flight().await.as_ref() == Some(&claimed)).await;
+        for path in ["/mutate", "/validate?timeout=10s"] {
+            let answer = server.connect().await.send_for_answer(&post(path, text(bytes))).await;
+            assert_eq!(answer.status, 200, "{name}: {}", answer.text());
+            let response = answer.review();
+            assert_eq!((&response["uid"], &response["allowed"]), (&json!("u-1"), &json!(false)), "{name}");
+            let status = &response["status"];
+            assert_eq!(status["message"], "too many large reviews at once: try again (memgate)", "{name}");
+            assert_eq!((&status["code"], &status["reason"]), (&json!(429), &json!("TooManyRequests")));
+            assert_eq!(status["details"]["retryAfterSeconds"], 1, "{name}");
+            assert_eq!(response["auditAnnotations"], json!({"reason": "over-limit", "uid": "u-1"}), "{name}");
+        }
+        // What is no size keeps its answers.
+        let deletion = String::from_utf8(text(bytes)).unwrap().replacen("CREATE", "DELETE", 1);
+        let answer = server.connect().await.send_for_answer(&post("/mutate", deletion)).await;
+        assert_eq!((answer.status, answer.header("retry-after")), (429, Some("1")), "{name}");
+        assert_eq!(server.ask(&post("/mutate", review("u-1", None))).await.status, 200, "{name}");
+        let shed = "memgate_admission_shed_total{cause=\"bytes\"}";
+        assert_eq!(server.metric(shed).await.as_deref(), Some("3"), "{name}");
     }
 }
 

@@ -162,6 +162,12 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    /// The status; [`REFUSED`] also where a review is refused because there is no room for it.
+    pub(crate) fn status_for_client(&self) -> u16 {
+        let code: &[u8] = br#""code":429,"#;
+        if self.body.windows(code.len()).any(|part| part == code) { REFUSED } else { self.status }
+    }
+
     /// The value of a header.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.head.lines().filter_map(|line| line.split_once(": "));

@@ -22,7 +22,7 @@ named! {
         /// The JSON holds a string that is not Unicode text, a number that no double can hold, or a field of a pod twice;
         /// or a whole review cannot be read.
         Unreadable = "unreadable",
-        /// The object, or its mutated form, is larger than the limits of memgate.
+        /// The object, or its mutated form, is larger than the limits of memgate, or is large and there are too many others.
         OverLimit = "over-limit",
         /// The caller went away before the decision was complete. Never answered.
         Cancelled = "cancelled",

@@ -29,52 +29,58 @@ fn content_length(body: &Body) -> Option<usize> {
     body.size_hint().exact().map(|length| usize::try_from(length).unwrap_or(usize::MAX))
 }
 
-/// Reads the body to its end; of one beyond the limit only the head. Also returns whether the body is within the limit. The
-/// returned bytes hold their claim, also while a decision still reads them after its caller has gone.
+/// Reads the body to its end; of one that is beyond the limit, or large and finds no room, only the head. Also returns why
+/// only the head was read. The returned bytes hold their claim, also while a decision still reads them after its caller has
+/// gone.
 ///
 /// # Errors
-/// When the body is broken, or finds no room.
+/// When the body is broken, or there is no room for a small one.
 pub(super) async fn read(
     body: &mut Body,
     limit: usize,
     limiter: &Arc<ConcurrencyLimiter>,
-) -> Result<(Bytes, bool), Rejection> {
+) -> Result<(Bytes, Option<Rejection>), Rejection> {
     let length = content_length(body);
-    let mut fits = length.is_none_or(|length| length <= limit);
-    let large = length.filter(|length| fits && *length > SMALL_BODY_BYTES);
-    let claim = match large {
-        Some(length) => limiter.claim_large(length).await,
-        None => limiter.claim(0).await,
-    };
-    let mut claim = claim.map_err(Rejection::Overloaded)?;
-    let mut whole = Vec::with_capacity(large.unwrap_or_default());
+    let too_large = |length| (length > limit).then_some(Rejection::TooLarge { limit });
+    let mut cut = length.and_then(too_large);
+    let mut claim = limiter.claim_now(0).map_err(Rejection::Overloaded)?;
+    let mut whole = Vec::new();
+    if let (Some(length), None) = (length.filter(|length| *length > SMALL_BODY_BYTES), &cut) {
+        match limiter.claim_large(length).await {
+            Ok(of_large) => {
+                claim = of_large;
+                whole.reserve_exact(length);
+            }
+            Err(cause) => cut = Some(Rejection::Crowded(cause)),
+        }
+    }
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(Rejection::BodyBroken)?.into_data() else { continue };
         let total = whole.len() + data.len();
-        fits &= total <= limit;
+        cut = cut.or_else(|| too_large(total));
         claim.grow_to(total).await.map_err(Rejection::Overloaded)?;
         if whole.is_empty() && length == Some(data.len()) {
-            return Ok((Bytes::from_owner(Claimed { bytes: data, _claim: claim }), fits));
+            return Ok((Bytes::from_owner(Claimed { bytes: data, _claim: claim }), cut));
         }
         if whole.capacity() < total && total > SMALL_BODY_BYTES {
             // Once, since each growth would be in memory beside what it replaces. Pages count when they are written.
             whole.reserve_exact(limit.saturating_sub(whole.len()));
         }
-        if fits || whole.len() < MAX_HEAD_BYTES {
+        if cut.is_none() || whole.len() < MAX_HEAD_BYTES {
             whole.extend_from_slice(&data);
         }
-        if !fits && whole.len() >= MAX_HEAD_BYTES {
+        if cut.is_some() && whole.len() >= MAX_HEAD_BYTES {
             break;
         }
     }
-    if fits {
+    if cut.is_none() {
         // A chunked body does not say that it has ended.
         *body = Body::empty();
     } else {
         whole.truncate(MAX_HEAD_BYTES);
         whole.shrink_to_fit();
     }
-    Ok((Bytes::from_owner(Claimed { bytes: whole.into(), _claim: claim }), fits))
+    Ok((Bytes::from_owner(Claimed { bytes: whole.into(), _claim: claim }), cut))
 }
 
 /// The same answer with a claim on its bytes, which ends when the connection has encrypted the last of them. The rest

@@ -3,7 +3,7 @@
 //! Bodies and answers share one budget of bytes. A large body claims its whole `Content-Length` before it is read, so
 //! that the bodies that fit are read to their end. A small one claims what has arrived. Large bodies together get seven
 //! eighths of the budget, huge ones a half, and never wait for it in front of smaller ones: a few slow senders of large
-//! bodies cannot stop the reviews of others.
+//! bodies cannot stop the reviews of others. A large one that finds no room is refused, and its client tries again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,16 +55,6 @@ impl ConcurrencyLimiter {
         self.acquire(&self.requests, 1).await.ok_or(ShedCause::Requests)
     }
 
-    /// A claim on so many bytes, rounded up to whole pages.
-    pub(super) async fn claim(self: &Arc<Self>, bytes: usize) -> Result<BytesClaim, ShedCause> {
-        let acquired = self.acquire(&self.pages, bytes.div_ceil(PAGE_BYTES)).await;
-        Ok(BytesClaim {
-            limiter: Arc::clone(self),
-            pages: acquired.ok_or(ShedCause::Bytes)?,
-            _of_large: Vec::new(),
-        })
-    }
-
     /// A claim on the whole length of a large body.
     pub(super) async fn claim_large(self: &Arc<Self>, bytes: usize) -> Result<BytesClaim, ShedCause> {
         let huge = (bytes > LARGE_BODY_BYTES).then_some(&self.huge_pages);
@@ -76,7 +66,7 @@ impl ConcurrencyLimiter {
         Ok(BytesClaim { _of_large: of_large, ..self.claim_now(bytes)? })
     }
 
-    /// A claim that does not wait, on bytes that are in memory already.
+    /// A claim that does not wait, on bytes that are in memory already, rounded up to whole pages.
     pub(super) fn claim_now(self: &Arc<Self>, bytes: usize) -> Result<BytesClaim, ShedCause> {
         let count = u32::try_from(bytes.div_ceil(PAGE_BYTES)).map_err(|_| ShedCause::Bytes)?;
         let pages = Arc::clone(&self.pages).try_acquire_many_owned(count).map_err(|_| ShedCause::Bytes)?;
@@ -143,9 +133,9 @@ mod tests {
     #[tokio::test]
     async fn refuses_a_claim_beyond_the_budget() {
         let limiter = limiter(16 << 20, 8);
-        let large = limiter.claim(15 << 20).await.expect("room");
-        assert_eq!(limiter.claim(2 << 20).await.err(), Some(ShedCause::Bytes));
-        let mut small = limiter.claim(1 << 20).await.expect("room");
+        let large = limiter.claim_now(15 << 20).expect("room");
+        assert_eq!(limiter.claim_now(2 << 20).err(), Some(ShedCause::Bytes));
+        let mut small = limiter.claim_now(1 << 20).expect("room");
         assert_eq!(small.grow_to(2 << 20).await, Err(ShedCause::Bytes));
         drop(large);
         assert_eq!(small.grow_to(2 << 20).await, Ok(()));
@@ -159,7 +149,7 @@ mod tests {
         let limiter = limiter(64 << 20, 8);
         let large: Vec<_> = futures::future::join_all((0..8).map(|_| limiter.claim_large(8 << 20))).await;
         assert_eq!(large.iter().filter(|claim| claim.is_ok()).count(), 7);
-        assert!(limiter.claim(1 << 20).await.is_ok());
+        assert!(limiter.claim_now(1 << 20).is_ok());
         drop(large);
         assert!(limiter.claim_large(8 << 20).await.is_ok());
         assert_eq!(limiter.bytes_in_use(), 0);
@@ -179,7 +169,7 @@ mod tests {
     #[tokio::test]
     async fn claims_whole_pages() {
         let limiter = limiter(5_000, 8);
-        let mut claim = limiter.claim(0).await.expect("nothing");
+        let mut claim = limiter.claim_now(0).expect("nothing");
         for (bytes, claimed) in
             [(1, PAGE_BYTES), (PAGE_BYTES, PAGE_BYTES), (5_000, 2 * PAGE_BYTES), (1, 2 * PAGE_BYTES)]
         {

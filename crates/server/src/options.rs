@@ -1,8 +1,9 @@
 //! What can be set about a server, with defaults that suit a webhook in a cluster.
 //!
-//! What callers can cause is bounded by these settings. A review beyond the limit of bodies is refused; another request
-//! beyond a limit gets 413 (body), 431 (headers), 429 (requests, bytes, overload) or 504 (deadline). Beyond the connections the address with the most loses one (an IPv6 /64
-//! counts as one): without a complete request head, else idle the longest. Handshakes have one token bucket for all callers.
+//! What callers can cause is bounded by these settings. A review beyond the limit of bodies, and a large one for which there
+//! is no room, is refused; another request beyond a limit gets 413 (body), 431 (headers), 429 (requests, bytes, overload) or
+//! 504 (deadline). Beyond the connections the address with the most loses one (an IPv6 /64 counts as one): without a complete
+//! request head, else idle the longest. Handshakes have one token bucket for all callers.
 
 use std::net::{Ipv6Addr, SocketAddr};
 use std::num::NonZeroU32;

@@ -38,6 +38,9 @@ pub(super) enum Rejection {
     /// A limit is exceeded.
     #[error("too much to do at the moment: try again")]
     Overloaded(ShedCause),
+    /// The same because of a large body.
+    #[error("too many large reviews at once: try again")]
+    Crowded(ShedCause),
     /// The body took too long to arrive.
     #[error("the body did not arrive in time")]
     BodyLate,
@@ -95,6 +98,7 @@ impl Rejection {
     pub(super) const fn refusal(&self) -> Option<(Reason, &'static str)> {
         match self {
             Self::TooLarge { .. } => Some((Reason::OverLimit, "RequestEntityTooLarge")),
+            Self::Crowded(_) => Some((Reason::OverLimit, "TooManyRequests")),
             Self::NotUtf8(_) | Self::Malformed(_) | Self::Unreadable(_) => {
                 Some((Reason::Unreadable, "BadRequest"))
             }
@@ -118,7 +122,7 @@ impl Rejection {
             Self::ContentEncoding => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad-content-encoding"),
             Self::Timeout => (StatusCode::BAD_REQUEST, "bad-timeout"),
             Self::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "body-too-large"),
-            Self::Overloaded(_) => (StatusCode::TOO_MANY_REQUESTS, "overloaded"),
+            Self::Overloaded(_) | Self::Crowded(_) => (StatusCode::TOO_MANY_REQUESTS, "overloaded"),
             Self::BodyLate => (StatusCode::REQUEST_TIMEOUT, "body-late"),
             Self::BodyBroken(_) => (StatusCode::BAD_REQUEST, "body-broken"),
             Self::NotUtf8(_) => (StatusCode::BAD_REQUEST, "body-not-utf8"),

@@ -17,6 +17,7 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
 
+use crate::concurrency_limiter::SMALL_BODY_BYTES;
 use crate::deadline::Deadline;
 use crate::decision_log::DecisionLog;
 use crate::events::EventRecorder;
@@ -180,12 +181,21 @@ impl ReviewHandler {
     /// The answer that refuses a review whose object cannot be judged; the rejection where there is another cause, or
     /// where the review does not say which one it is.
     pub(super) fn refuse(&self, arrival: &Arrival, rejection: Rejection) -> Result<HandledReview, Rejection> {
+        let rejection = match rejection {
+            Rejection::Overloaded(cause) if arrival.body.len() > SMALL_BODY_BYTES => {
+                Rejection::Crowded(cause)
+            }
+            other => other,
+        };
         let Some((reason, status)) = rejection.refusal() else { return Err(rejection) };
         let head = admission::head(&arrival.body).unwrap_or_default();
         let Ok(review) = admission::parse(&head) else { return Err(rejection) };
         // No decision refuses them, so an object of any size can be deleted.
         if review.request.operation == Operation::Delete || !review.request.subresource.is_empty() {
             return Err(rejection);
+        }
+        if let Rejection::Crowded(cause) = rejection {
+            self.metrics.admission.count_shed(cause);
         }
         let decision = Decision { phase: arrival.phase, ..Decision::pass(reason) };
         let message = rejection.to_string();

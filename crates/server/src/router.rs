@@ -83,7 +83,9 @@ async fn respond(app: &AppState, request: Request, caller: Option<&Caller>) -> R
         Err(rejection) => {
             log(&app.rejection_log, &rejection, webhook);
             match rejection {
-                Rejection::Overloaded(cause) => app.metrics.admission.count_shed(cause),
+                Rejection::Overloaded(cause) | Rejection::Crowded(cause) => {
+                    app.metrics.admission.count_shed(cause);
+                }
                 Rejection::Panicked => drop(app.metrics.admission.panics.inc()),
                 _ => {}
             }
@@ -117,19 +119,20 @@ async fn answer(
     }
     let work = async {
         let reading = body::read(body, app.body_limit, &app.concurrency);
-        let (body, fits) = timeout(app.body_time, reading).await.unwrap_or(Err(Rejection::BodyLate))?;
+        let (body, cut) = timeout(app.body_time, reading).await.unwrap_or(Err(Rejection::BodyLate))?;
         caller.inspect(|caller| caller.activity.body_received());
         // After the body, so that callers that send slowly do not take the permits of others.
         let _permit = app.concurrency.acquire_request().await.map_err(Rejection::Overloaded)?;
         let arrival = Arrival { phase, body, start, peer: caller.map(|caller| caller.peer) };
-        let answered = if fits {
-            app.handler.answer(&arrival, deadline).await
-        } else {
-            Err(Rejection::TooLarge { limit: app.body_limit })
+        let answered = match cut {
+            None => app.handler.answer(&arrival, deadline).await,
+            Some(rejection) => Err(rejection),
         };
-        let mut answer = answered.or_else(|rejection| app.handler.refuse(&arrival, rejection))?;
-        answer.body = body::claim_answer(answer.body, &app.concurrency)?;
-        Ok(answer)
+        let claimed = answered.and_then(|mut answer| {
+            answer.body = body::claim_answer(answer.body, &app.concurrency)?;
+            Ok(answer)
+        });
+        claimed.or_else(|rejection| app.handler.refuse(&arrival, rejection))
     };
     timeout_at(deadline.answer, work).await.unwrap_or(Err(Rejection::Late))
 }

@@ -132,7 +132,7 @@ async fn ask(caller: Caller, requests: Rc<[Arc<[u8]>]>, answers: Rc<RefCell<Answ
 
 /// The status of an answer that comes in time.
 async fn status(answer: impl Future<Output = anyhow::Result<Answer>>) -> Option<u16> {
-    Some(timeout(CALL_TIMEOUT, answer).await.ok()?.ok()?.status)
+    Some(timeout(CALL_TIMEOUT, answer).await.ok()?.ok()?.status_for_client())
 }
 
 /// Asks `/livez` twenty times a second. Returns how many answers were 200, of how many, and the slowest.

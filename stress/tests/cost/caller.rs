@@ -37,7 +37,7 @@ impl Caller {
             if answer.closes() {
                 self.connection = self.to.connect().await?;
             }
-            Ok((answer.status, answer.body))
+            Ok((answer.status_for_client(), answer.body))
         })
     }
 }

@@ -75,6 +75,9 @@ struct StatusDetails<'a> {
     kind: Cow<'a, str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     causes: Vec<StatusCause>,
+    /// An apiserver makes a `Retry-After` of it, and clients try again by themselves.
+    #[serde(rename = "retryAfterSeconds", skip_serializing_if = "Option::is_none")]
+    retry_after: Option<u32>,
 }
 
 #[derive(Serialize)]
@@ -173,6 +176,7 @@ impl<'a> ReviewResponse<'a> {
             group: name(&request.group),
             kind: name(&request.kind),
             causes,
+            retry_after: self.refused.and_then(|(code, ..)| (code == 429).then_some(1)),
         }
     }
 
