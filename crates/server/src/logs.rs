@@ -5,11 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
+use std::num::NonZeroU32;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use thiserror::Error as ThisError;
-use tokio::time::Instant;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
@@ -101,43 +102,19 @@ pub(super) struct LogRate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Suppressed;
 
-/// The buckets, by subject.
+/// Token buckets by subject, full at first, and how many lines of each were suppressed since its last one.
 #[derive(Debug)]
 pub(super) struct LogRateLimiter {
-    rate: LogRate,
-    lines: Mutex<BTreeMap<&'static str, Lines>>,
-}
-
-/// A token bucket, full at first.
-#[derive(Debug, Default)]
-struct Bucket {
-    /// When it is full again.
-    full_at: Option<Instant>,
-}
-
-impl Bucket {
-    /// Takes one token; whether there was one.
-    fn take(&mut self, rate: LogRate, now: Instant) -> bool {
-        let full_at = self.full_at.map_or(now, |full_at| full_at.max(now)) + rate.refill;
-        let has_token = full_at.duration_since(now) <= rate.refill * rate.burst;
-        if has_token {
-            self.full_at = Some(full_at);
-        }
-        has_token
-    }
-}
-
-/// The lines of one subject.
-#[derive(Debug, Default)]
-struct Lines {
-    bucket: Bucket,
-    suppressed: u64,
+    buckets: DefaultKeyedRateLimiter<&'static str>,
+    suppressed: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 impl LogRateLimiter {
     /// A full bucket for every subject.
-    pub(super) const fn new(rate: LogRate) -> Self {
-        Self { rate, lines: Mutex::new(BTreeMap::new()) }
+    pub(super) fn new(rate: LogRate) -> Self {
+        let burst = NonZeroU32::MIN.saturating_add(rate.burst - 1);
+        let quota = Quota::with_period(rate.refill).unwrap_or(Quota::per_second(burst));
+        Self { buckets: RateLimiter::keyed(quota.allow_burst(burst)), suppressed: Mutex::default() }
     }
 
     /// Takes one token and returns how many lines were suppressed before this one, if any.
@@ -145,31 +122,36 @@ impl LogRateLimiter {
     /// # Errors
     /// When the bucket is empty and the line must not be logged.
     pub(super) fn take(&self, subject: &'static str) -> Result<Option<u64>, Suppressed> {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let lines = lines.entry(subject).or_default();
-        if !lines.bucket.take(self.rate, Instant::now()) {
-            lines.suppressed += 1;
+        let mut suppressed = self.suppressed.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.buckets.check_key(&subject).is_err() {
+            *suppressed.entry(subject).or_default() += 1;
             return Err(Suppressed);
         }
-        Ok(Some(std::mem::take(&mut lines.suppressed)).filter(|suppressed| *suppressed > 0))
+        Ok(suppressed.remove(subject))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tokio::time::advance;
-
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn suppresses_lines_beyond_the_rate_and_counts_them() {
-        let limiter = LogRateLimiter::new(LogRate { burst: 2, refill: Duration::from_secs(1) });
+    #[test]
+    fn suppresses_lines_beyond_the_rate_and_counts_them() {
+        let limiter = LogRateLimiter::new(LogRate { burst: 2, refill: Duration::from_mins(1) });
         assert_eq!(
             [0; 5].map(|_| limiter.take("late")),
             [Ok(None), Ok(None), Err(Suppressed), Err(Suppressed), Err(Suppressed)]
         );
         assert_eq!(limiter.take("fault"), Ok(None), "another subject has its own bucket");
-        advance(Duration::from_secs(1)).await;
-        assert_eq!(limiter.take("late"), Ok(Some(3)));
+        let limiter = LogRateLimiter::new(LogRate { burst: 1, refill: Duration::from_millis(5) });
+        assert_eq!(limiter.take("late"), Ok(None));
+        let mut suppressed = 0;
+        let reported = loop {
+            match limiter.take("late") {
+                Ok(reported) => break reported,
+                Err(Suppressed) => suppressed += 1,
+            }
+        };
+        assert_eq!(reported.unwrap_or_default(), suppressed);
     }
 }
