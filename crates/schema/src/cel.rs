@@ -21,7 +21,7 @@ use crate::check::OldElements;
 use crate::crd::{CelRule, SchemaNode};
 use crate::place::Place;
 use crate::program::{self, Outcome, Program, functions};
-use crate::violation::{Rule, SchemaViolation, Violations, holds_credential};
+use crate::violation::{Places, Rule, SchemaViolation, Violations, holds_credential};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::members::Members;
 use memgate_primitives::pointer::Pointer;
@@ -139,16 +139,18 @@ pub(super) fn check<'d>(
         return;
     };
     let least = MIN_COST.saturating_add(MIN_COST_OF_BYTE.saturating_mul(bytes as u64));
-    let mut walk = Walk {
-        budget,
-        left: allowance.max(least).min(MAX_COST),
-        has_ended: false,
-        unsound: places(found, stops),
-        faulty: places(found, |_| true),
-        noted: Members::default(),
-    };
-    // What is broken more often than a part has steps for is reported often enough.
-    budget.apart(bytes, || walk.check(root, schema, found));
+    found.beside(|faults, found| {
+        let mut walk = Walk {
+            budget,
+            left: allowance.max(least).min(MAX_COST),
+            has_ended: false,
+            unsound: Places::of(faults.iter().filter(|fault| stops(fault))),
+            faulty: Places::of(faults.iter()),
+            noted: Members::default(),
+        };
+        // What is broken more often than a part has steps for is reported often enough.
+        budget.apart(bytes, || walk.check(root, schema, found));
+    });
 }
 
 /// Whether an apiserver evaluates no rules because of a fault.
@@ -164,28 +166,16 @@ const fn stops(violation: &SchemaViolation<'_>) -> bool {
     )
 }
 
-/// The places with such faults, and those above them.
-fn places(found: &Violations<'_>, counts: impl Fn(&SchemaViolation<'_>) -> bool) -> Members<Box<str>> {
-    let mut places = Members::default();
-    for violation in found.iter().filter(|violation| counts(violation)) {
-        let mut place = Some(violation.pointer.as_str());
-        while let Some(here) = place.filter(|here| places.insert(Box::from(*here))) {
-            place = here.rsplit_once('/').map(|(above, _)| above);
-        }
-    }
-    places
-}
-
 /// A way through an object along the rules of its schema.
-struct Walk<'d> {
+struct Walk<'w, 'd> {
     budget: &'d Budget<'d>,
     /// What the rules may still cost.
     left: u64,
     has_ended: bool,
     /// The places where no rules are evaluated.
-    unsound: Members<Box<str>>,
+    unsound: Places<'w>,
     /// The places where something is wrong.
-    faulty: Members<Box<str>>,
+    faulty: Places<'w>,
     /// The rules that have their note.
     noted: Members<*const CelRule>,
 }
@@ -202,12 +192,12 @@ struct Seen<'w, 'd> {
     old_is_optional: Option<bool>,
 }
 
-impl<'d> Walk<'d> {
+impl<'d> Walk<'_, 'd> {
     fn check(&mut self, here: &Place<'_, 'd>, schema: &'d SchemaNode, found: &mut Violations<'d>) {
         if !schema.has_rules || here.value.is_null() || self.has_ended || self.budget.has_ended() {
             return;
         }
-        if !schema.rules.is_empty() && !is_among(&self.unsound, here) {
+        if !schema.rules.is_empty() && !self.unsound.has_in(here.path) {
             let weight = value::weight(here.value) + here.old.map_or(0, value::weight);
             let mut seen = Seen { here, schema, weight, context: None, old_is_optional: None };
             for rule in &schema.rules {
@@ -271,7 +261,7 @@ impl<'d> Walk<'d> {
         let (kind, words) = match outcome {
             Outcome::Holds => return Ok(()),
             // The schema reports what is wrong there.
-            Outcome::Failed(_) | Outcome::Unknown(_) if is_among(&self.faulty, here) => return Ok(()),
+            Outcome::Failed(_) | Outcome::Unknown(_) if self.faulty.has_in(here.path) => return Ok(()),
             Outcome::Unknown(why) => return Err(why),
             Outcome::Failed(error) => (Rule::CelError(rule), Some(error)),
             Outcome::Broken => (Rule::Cel(rule), self.words(seen, rule)),
@@ -311,10 +301,6 @@ impl<'d> Walk<'d> {
 /// What a rule has that takes much memory, while it is evaluated.
 fn alone(bounds: &Bounds) -> Option<MutexGuard<'static, ()>> {
     (bounds.peak > LARGE_PEAK).then(|| LARGE.lock().unwrap_or_else(PoisonError::into_inner))
-}
-
-fn is_among(places: &Members<Box<str>>, here: &Place<'_, '_>) -> bool {
-    !places.is_empty() && places.contains(here.path.pointer().as_str())
 }
 
 impl Seen<'_, '_> {

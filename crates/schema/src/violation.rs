@@ -16,7 +16,7 @@ use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::members::Members;
 use memgate_primitives::number;
 use memgate_primitives::plain_text::{cut, quoted, quoted_key};
-use memgate_primitives::pointer::{Pointer, list_index};
+use memgate_primitives::pointer::{Path, Pointer, list_index};
 
 /// A rule, and what its message needs besides the value.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -342,9 +342,8 @@ impl<'d> Violations<'d> {
 
     /// Notes a rule that the value of a place breaks.
     pub(super) fn push(&mut self, place: &Place<'_, 'd>, rule: Rule<'d>) {
-        let here = || place.path.pointer();
-        let pointer = || if let Rule::Required(name, _) = rule { here().key(name) } else { here() };
-        self.push_at(place, pointer, rule);
+        let path = if let Rule::Required(name, _) = rule { Path::Key(&place.path, name) } else { place.path };
+        self.push_at(place, || path.pointer(), rule);
     }
 
     /// Notes a rule that the value of a place breaks, at a place below.
@@ -359,6 +358,14 @@ impl<'d> Violations<'d> {
             let (pointer, stored) = (pointer(), place.is_stored());
             self.found.push(SchemaViolation { pointer, rule, stored, value: place.value, words: None });
         }
+    }
+
+    /// Runs what notes more, and looks at what was noted before.
+    pub(super) fn beside(&mut self, run: impl FnOnce(&[SchemaViolation<'d>], &mut Self)) {
+        let mut before = std::mem::take(&mut self.found);
+        run(&before, self);
+        before.append(&mut self.found);
+        self.found = before;
     }
 
     /// Marks everything from an entry on as stored or not.
@@ -386,6 +393,40 @@ impl<'d> Violations<'d> {
     /// The budget of the decision.
     pub(super) const fn budget(&self) -> Option<&'d Budget<'d>> {
         self.budget
+    }
+}
+
+/// The places of violations in order. A list costs a comparison or two for each, where a set by hash would have a copy of
+/// each text, and one of each level above.
+pub struct Places<'v>(Vec<&'v str>);
+
+impl<'v> Places<'v> {
+    /// The places of these violations.
+    pub fn of<'d: 'v>(violations: impl Iterator<Item = &'v SchemaViolation<'d>>) -> Self {
+        let mut places: Vec<_> = violations.map(|violation| violation.pointer.as_str()).collect();
+        // As they were found, they are a few lists in order.
+        places.sort();
+        Self(places)
+    }
+
+    /// Whether one of them is below a place.
+    pub fn has_below(&self, place: &Pointer) -> bool {
+        let start = place.key("");
+        self.from(start.as_str()).is_some_and(|found| found.starts_with(start.as_str()))
+    }
+
+    /// Whether one of them is a value, or in it.
+    pub(crate) fn has_in(&self, value: Path<'_>) -> bool {
+        if self.0.is_empty() {
+            return false;
+        }
+        let place = value.pointer();
+        self.from(place.as_str()) == Some(place.as_str()) || self.has_below(&place)
+    }
+
+    /// The first that is not in front of a text.
+    fn from(&self, text: &str) -> Option<&'v str> {
+        self.0.get(self.0.partition_point(|place| *place < text)).copied()
     }
 }
 

@@ -17,7 +17,7 @@ use memgate_primitives::members::{ByKey, Members};
 use memgate_primitives::pointer::Pointer;
 use memgate_schema::Violations;
 use memgate_schema::crd::CelRule;
-use memgate_schema::violation::{Rule, SchemaViolation};
+use memgate_schema::violation::{Places, Rule, SchemaViolation};
 
 /// How many findings about one object are reported. More would fill the answer and help no reader.
 pub const MAX_REPORTED: usize = 50;
@@ -127,19 +127,15 @@ pub(super) fn drop_around_wrong_types<'v>(
     wrong: impl Iterator<Item = &'v SchemaViolation<'v>>,
     own: &mut Vec<Finding>,
 ) {
-    let (mut places, mut above): (Members<&str>, Members<&str>) = Default::default();
-    for violation in wrong {
-        let place = violation.pointer.as_str();
-        places.insert(place);
-        // If a level is among them, the levels above it are too.
-        let _known = holders(place).find(|holder| !above.insert(*holder));
-    }
-    if places.is_empty() {
+    if own.is_empty() {
         return;
     }
+    let wrong: Vec<_> = wrong.collect();
+    let places: Members<&str> = wrong.iter().map(|violation| violation.pointer.as_str()).collect();
+    let in_order = Places::of(wrong.into_iter());
     own.retain(|finding| {
-        let is_above = || above.contains(finding.pointer.as_str());
-        !up(&finding.pointer).any(|place| places.contains(place)) && (finding.is_denial() || !is_above())
+        let holds_one = || in_order.has_below(&finding.pointer);
+        !up(&finding.pointer).any(|place| places.contains(place)) && (finding.is_denial() || !holds_one())
     });
 }
 

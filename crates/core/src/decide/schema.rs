@@ -102,7 +102,7 @@ fn compare(
     });
     let mut violations = Violations::new(budget);
     memgate_schema::check_metadata(&object, new, old, &mut violations);
-    let waived = if is_given { Vec::new() } else { unknown_fields::waived(family, kind, &object) };
+    let waived = if is_given { BTreeSet::new() } else { unknown_fields::waived(family, kind, &object) };
     // An unknown value does not break a rule, and other rules are judged in spite of it.
     let is_known = |it: &SchemaViolation<'_>| !later::violates(request, it) && !waived.contains(&it.pointer);
     violations.retain(is_known);

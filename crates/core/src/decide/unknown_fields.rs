@@ -1,6 +1,8 @@
 //! Warns about fields that the definition of a kind does not have: an apiserver drops them, and kubectl refuses them.
 //! Only for files; a review comes from an apiserver, which has dropped them already.
 
+use std::collections::BTreeSet;
+
 use memgate_model::family::Family;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::Kind;
@@ -54,7 +56,7 @@ pub(super) fn findings(
 }
 
 /// The fields that may be missing, for another release, beside those which only it has.
-pub(super) fn waived(family: &Family, kind: &Kind, object: &Document<'_>) -> Vec<Pointer> {
+pub(super) fn waived(family: &Family, kind: &Kind, object: &Document<'_>) -> BTreeSet<Pointer> {
     let unknown = object.unknown_fields().iter().map(|field| &field.pointer);
     let beside =
         |field: &Pointer| Some(field.parent()?.key(spelling(family, kind, &path(field))?.instead_of?));
