@@ -47,6 +47,11 @@ pub trait TypedRule: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Whether the rule compares the object with the stored one, and so also judges memory that is taken away.
+    fn compares(&self) -> bool {
+        false
+    }
+
     /// Whether the rule asks what the author of the object wrote.
     fn reads_written(&self) -> bool {
         false

@@ -40,9 +40,6 @@ use super::written::{SentFields, Written};
 /// policies in document order.
 const MAX_KEPT: usize = 200;
 
-/// The type of rules that compare an object with the stored one.
-const IMMUTABLE: &str = "immutable";
-
 /// The views of an object, and of the stored one.
 #[derive(Debug)]
 pub struct Views<'e> {
@@ -284,7 +281,7 @@ impl Judge<'_> {
         let view = &self.views.new;
         let candidate = self.selection.candidate(self.subject);
         let verdict = Verdict::new(policy, rule, matches, self.subject.occasion, &candidate);
-        let is_asked = !view.is_gone || rule.about.type_name == IMMUTABLE;
+        let is_asked = !view.is_gone || rule.check.compares();
         if !(rule.roles.contains(&view.role) || self.judges_unseen(rule, view))
             || !verdict.counts()
             || !is_asked
@@ -398,7 +395,7 @@ impl Judge<'_> {
         old: Option<&'v MemoryView>,
     ) -> Vec<OutcomePart<'v>> {
         // They are read when they are needed first.
-        let asks = matches!(rule.about.type_name, "fields" | "anyOf" | IMMUTABLE) || rule.when.is_some();
+        let asks = matches!(rule.about.type_name, "fields" | "anyOf" | "immutable") || rule.when.is_some();
         let tables: &'static [ViewTable] = if asks { self.subject.family.views.tables } else { &[] };
         let user = JudgedView { tables, ..self.judged(view, old) };
         let own = rule.own.contains(&view.role).then(|| outcome(&user, rule));
@@ -677,8 +674,8 @@ fn outcome(judged: &JudgedView<'_>, rule: &Rule) -> Option<RuleOutcome> {
     let hold = |judged: &_| rule.when.as_ref().map_or(Applies::Yes(Vec::new()), |when| when.hold(judged));
     let mut applies = hold(judged);
     // As with selectors, either object may meet them.
-    if let (Some(view), Applies::No | Applies::Unknown(_), IMMUTABLE) =
-        (judged.old, &applies, rule.about.type_name)
+    if let (Some(view), Applies::No | Applies::Unknown(_), true) =
+        (judged.old, &applies, rule.check.compares())
     {
         let before = hold(&JudgedView { view, ..*judged });
         if applies == Applies::No || matches!(before, Applies::Yes(_)) {

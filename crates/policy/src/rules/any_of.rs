@@ -75,7 +75,9 @@ impl TypedRule for AnyOf {
             return;
         }
         let mut judgements = Vec::new();
-        for alternative in &self.alternatives {
+        // Of memory that is taken away only what compares it says something.
+        let is_asked = |it: &&Alternative| !judged.view.is_gone || it.check.compares();
+        for alternative in self.alternatives.iter().filter(is_asked) {
             if !judged.budget.step() {
                 return;
             }
@@ -132,6 +134,10 @@ impl TypedRule for AnyOf {
 
     fn contradictions(&self, budget: &Budget<'_>) -> Vec<(Pointer, String)> {
         self.parts(|alternative| alternative.check.contradictions(budget)).collect()
+    }
+
+    fn compares(&self) -> bool {
+        self.alternatives.iter().any(|it| it.check.compares())
     }
 
     fn reads_written(&self) -> bool {

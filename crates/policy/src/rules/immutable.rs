@@ -37,6 +37,10 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
 }
 
 impl TypedRule for Immutable {
+    fn compares(&self) -> bool {
+        true
+    }
+
     fn judge(&self, judged: &JudgedView<'_>, outcome: &mut RuleOutcome) {
         let Some(old) = judged.old else { return };
         for path in &self.0 {
