@@ -21,6 +21,9 @@ pub(crate) const MAX_NAME_CHARS: usize = 256;
 /// How many users of an object a message names, on every platform.
 pub(crate) const MAX_NAMES: usize = 3;
 
+/// How many users of an object are counted; beyond that there are many.
+pub(crate) const MAX_COUNTED: usize = 1_000;
+
 /// Whether a message is short enough for a warning.
 pub fn fits(message: &str) -> bool {
     message.chars().count() <= MAX_MESSAGE_CHARS
@@ -106,10 +109,11 @@ pub(crate) fn truncate_text(text: &str, limit: usize) -> String {
 
 /// Lists these names, at most `max_names` of them: `a, b, c and 2 more`.
 pub fn and_more(names: &[String], max_names: usize) -> String {
-    first_of(names, max_names, String::clone)
+    let rest = names.len().saturating_sub(max_names);
+    names.get(..max_names).unwrap_or(names).join(", ") + &more(rest)
 }
 
-/// The same for things of which `name` makes the name that is shown.
+/// The same for things of which `name` makes the name that is shown. Beyond [`MAX_COUNTED`] they are not counted.
 pub(crate) fn first_of<T>(
     all: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
     max_names: usize,
@@ -117,7 +121,8 @@ pub(crate) fn first_of<T>(
 ) -> String {
     let all = all.into_iter();
     let rest = all.len().saturating_sub(max_names);
-    all.take(max_names).map(name).collect::<Vec<_>>().join(", ") + &more(rest)
+    let more = if all.len() > MAX_COUNTED { " and many more".to_owned() } else { more(rest) };
+    all.take(max_names).map(name).collect::<Vec<_>>().join(", ") + &more
 }
 
 /// `"a", "b" or "c"`.

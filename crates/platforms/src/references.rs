@@ -7,7 +7,7 @@ use memgate_model::memory_view::USERS;
 use memgate_primitives::name::meant_name;
 
 use crate::common::REFERENCE_TERMINATING;
-use crate::message::{fit_message, truncate, truncate_text};
+use crate::message::{MAX_COUNTED, fit_message, truncate, truncate_text};
 use crate::prelude::*;
 
 /// What an edge to a Secret names.
@@ -16,7 +16,7 @@ pub(crate) static SECRETS: [&Kind; 1] = [&SECRET];
 /// What an edge to a `ConfigMap` names.
 pub(crate) static CONFIG_MAPS: [&Kind; 1] = [&CONFIG_MAP];
 
-/// How many existing names all missing names of one edge are compared with.
+/// How many existing names all missing names of an object are compared with.
 const MAX_COMPARED: usize = 1_000;
 
 /// The warning about memory that is being deleted, at the place that refers to it; `None` for any other memory.
@@ -30,7 +30,7 @@ pub(crate) fn going(memory: &Object, pointer: impl FnOnce() -> Pointer) -> Optio
 
 /// What is missing, or is memory that is being deleted, of that to which the subject refers by these edges.
 pub fn findings(edges: &'static [Edge], subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
-    let mut findings = Vec::new();
+    let (mut findings, mut left) = (Vec::new(), MAX_COMPARED);
     if !state.budget().wants_warnings() {
         return findings;
     }
@@ -42,30 +42,38 @@ pub fn findings(edges: &'static [Edge], subject: &Subject<'_>, state: &mut State
         if sites.is_empty() || !(edge.matters)(subject, state) {
             continue;
         }
-        let max_compared = MAX_COMPARED / sites.len();
         for site in sites.iter().filter(|site| (edge.counts)(site, subject.object)) {
-            findings.extend(finding(edge, site, (subject, max_compared), state));
+            findings.extend(finding(edge, site, (subject, &mut left), state));
         }
     }
     findings
 }
 
-/// The objects of the state that use a memory and are not being deleted, by kind, namespace and name.
+/// How many objects that use something are looked at to name them in a warning.
+const MAX_NAMED: usize = 2 * MAX_COUNTED;
+
+/// Those of these objects that are not being deleted; of very many only the first.
+pub(crate) fn staying<'s>(objects: impl Iterator<Item = &'s Object>) -> impl Iterator<Item = &'s Object> {
+    objects.take(MAX_NAMED).filter(|object| !object.deleting())
+}
+
+/// The objects of the state that use a memory and are not being deleted, by kind, namespace and name; of very many only the
+/// first.
 pub fn users<'s>(
     family: &'static Family,
     (kind, namespace, name): (&'static Kind, &str, &str),
     state: &mut StateReader<'s>,
 ) -> impl Iterator<Item = &'s Object> {
     let kinds = referrers(family, |edge| edge.uses_memory && edge.to.contains(&kind), (namespace, name));
-    kinds.into_iter().flat_map(|(kind, key)| {
+    staying(kinds.into_iter().flat_map(|(kind, key)| {
         // This notes those that are not held, and whether some are unknown.
         drop(state.everywhere(kind));
-        state.indexed(kind, family.by_memory, &key).filter(|user| !user.deleting())
-    })
+        state.indexed(kind, family.by_memory, &key)
+    }))
 }
 
 /// The objects of a namespace whose views have values of the written object, directly or by way of others, and that are not
-/// being deleted: by kind and name, at most `limit`.
+/// being deleted: by kind and name, at most `limit` of a kind.
 pub fn read_by<'s, 't>(
     family: &'static Family,
     (written, trees): (&Subject<'_>, impl IntoIterator<Item = &'t Tree>),
@@ -76,26 +84,33 @@ pub fn read_by<'s, 't>(
     let homes = trees.into_iter().map(|tree| (family.views.own_namespace)(tree, namespace).to_owned());
     let homes: BTreeSet<String> = homes.collect();
     let mut found: Vec<&'s Object> = Vec::new();
-    let mut seen = BTreeSet::new();
+    let (mut seen, mut of_kinds) = (BTreeSet::new(), BTreeMap::new());
     let mut targets: Vec<_> =
         homes.into_iter().map(|home| (written.kind, home, written.name.to_owned())).collect();
     while let Some((kind, home, name)) = targets.pop() {
         for (kind, key) in
             referrers(family, |edge| edge.serves_memory && edge.to.contains(&kind), (&home, &name))
         {
+            let left: &mut usize = of_kinds.entry(kind).or_insert(limit);
+            if *left == 0 {
+                continue;
+            }
             let here = state.indexed_in(kind, (family.by_memory, &key), Some(namespace));
             for user in here.filter(|user| seen.insert((user.kind, Arc::clone(&user.name)))) {
-                if found.len() == limit {
-                    return found;
-                }
                 // One that is being deleted is not judged, but those that use it are.
-                found.extend((!user.deleting()).then_some(user));
+                if !user.deleting() {
+                    found.push(user);
+                    *left -= 1;
+                }
                 let home = (family.views.own_namespace)(user.tree(), &user.namespace);
                 targets.push((user.kind, home.to_owned(), user.name.to_string()));
+                if *left == 0 {
+                    break;
+                }
             }
         }
     }
-    found.sort_by_key(|user| (user.kind.kind, Arc::clone(&user.name)));
+    found.sort_by_key(|user| (user.kind.kind, user.kind, Arc::clone(&user.name)));
     found
 }
 
@@ -192,7 +207,7 @@ fn users_elsewhere(
 fn finding(
     edge: &'static Edge,
     site: &Site<'_, Tree>,
-    (subject, max_compared): (&Subject<'_>, usize),
+    (subject, left): (&Subject<'_>, &mut usize),
     state: &mut StateReader<'_>,
 ) -> Option<Finding> {
     let named = edge.named(site, subject.object, subject.namespace)?;
@@ -202,12 +217,9 @@ fn finding(
     }
     match (edge.look_up)(&Wanted { edge, named, by: subject.object }, state) {
         Lookup::Unknown(()) => None,
-        Lookup::Absent => Some(not_found(
-            (edge, edge.missing.as_ref()?),
-            (site, &named),
-            (subject.namespace, max_compared),
-            state,
-        )),
+        Lookup::Absent => {
+            Some(not_found((edge, edge.missing.as_ref()?), (site, &named), (subject.namespace, left), state))
+        }
         Lookup::Found(object) => {
             let going = edge.serves_memory.then(|| going(object, || site.pointer.clone()));
             let missing = edge.missing.as_ref();
@@ -221,7 +233,7 @@ fn finding(
 fn not_found(
     (edge, missing): (&'static Edge, &'static Missing),
     (site, named): (&Site<'_, Tree>, &Named<'_>),
-    (subject_namespace, max_compared): (&str, usize),
+    (subject_namespace, left): (&str, &mut usize),
     state: &mut StateReader<'_>,
 ) -> Finding {
     let kind = edge.to.first().map_or("object", |kind| kind.kind);
@@ -235,7 +247,7 @@ fn not_found(
     let (ending, meant, by_kustomize) = match exists {
         Some(exists) => (exists, None, None),
         None if !may_hint => Default::default(),
-        None => match meant(edge, named, max_compared, state) {
+        None => match meant(edge, named, left, state) {
             Ok(meant) => (String::new(), Some(meant), None),
             Err(by_kustomize) => (String::new(), None, by_kustomize),
         },
@@ -326,7 +338,7 @@ fn exists_only_in(edge: &Edge, named: &Named<'_>, state: &StateReader<'_>) -> Op
 fn meant<'s>(
     edge: &'static Edge,
     named: &Named<'_>,
-    max_compared: usize,
+    left: &mut usize,
     state: &mut StateReader<'s>,
 ) -> Result<&'s str, Option<String>> {
     let budget = state.budget();
@@ -335,10 +347,11 @@ fn meant<'s>(
     state.quietly(|state| {
         for kind in kinds {
             let others = state.list(kind, named.namespace).map(|object| &*object.name);
-            let compared = others.take(max_compared.saturating_sub(known.len()));
+            let compared = others.take(left.saturating_sub(known.len()));
             known.extend(compared.take_while(|name| budget.bytes(name.len())));
         }
     });
+    *left -= known.len();
     let hashed = known.iter().find(|made| has_hash(named.name, made)).copied();
     let near = hashed.or_else(|| nearest(named.name, known.iter().copied()));
     // The name with a prefix is right for one overlay, and wrong for all others.

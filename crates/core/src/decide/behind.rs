@@ -54,7 +54,7 @@ pub(super) fn judge<'s>(
     }
     let place = (subject.namespace, subject.name);
     let trees = [Some(subject.object), subject.old].into_iter().flatten();
-    let found = references::read_by(family, (subject, trees), MAX_USERS + 1, state);
+    let mut found = references::read_by(family, (subject, trees), MAX_USERS + 1, state);
     if found.is_empty() {
         return Judgement::default();
     }
@@ -67,6 +67,11 @@ pub(super) fn judge<'s>(
         return Judgement::default();
     }
     let are_many = found.len() > MAX_USERS;
+    if are_many {
+        // Equal ones show the same.
+        let spec = |user: &&'s Object| user.tree().get("spec");
+        found.dedup_by(|one, other| one.kind == other.kind && spec(one) == spec(other));
+    }
     let changes = old_text.is_none_or(|old| family.meaning_changed(kind.kind, text, old));
     let (namespace, name) = (subject.namespace.to_owned(), subject.name.to_owned());
     let written = Reference { kind, namespace, name };

@@ -143,5 +143,5 @@ pub(crate) fn memories<'s>(
     // This notes those that are not held, and whether some are unknown.
     drop(state.everywhere(&MEMORY));
     let namespace = (!state.names_others()).then_some(subject.namespace);
-    state.indexed_in(&MEMORY, (FAMILY.by_memory, &key), namespace).filter(|memory| !memory.deleting())
+    references::staying(state.indexed_in(&MEMORY, (FAMILY.by_memory, &key), namespace))
 }

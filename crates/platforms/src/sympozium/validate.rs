@@ -15,6 +15,7 @@ use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 
 use super::prelude::*;
 use crate::message::{MAX_NAME_CHARS, MAX_NAMES, first_of, fit_message, fits, truncate};
+use crate::references;
 use memgate_primitives::pointer::Path::{Index, Key, Known};
 use memgate_primitives::pointer::unescape;
 
@@ -146,7 +147,7 @@ fn pack_deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Fi
         } else {
             drop(state.list(kind, subject.namespace));
         }
-        users.extend(state.peek_indexed(kind, &BY_MEMORY, &key).filter(|agent| !agent.deleting()));
+        users.extend(references::staying(state.peek_indexed(kind, &BY_MEMORY, &key)));
     }
     let mut homes: BTreeMap<&str, bool> = BTreeMap::new();
     users.retain(|agent| {

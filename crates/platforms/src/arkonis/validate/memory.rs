@@ -159,6 +159,12 @@ pub(super) fn settings_findings(
     finding.into_iter().collect()
 }
 
+/// How many agents of a namespace are looked at for one that settings apply to.
+const MAX_AGENTS: usize = 500;
+
+/// How many settings of such an agent are looked up, the last first.
+const MAX_TRIED: usize = 16;
+
 /// Where an agent names these settings, if they apply to it. Settings apply if they are the last existing
 /// ones that the agent names.
 fn effective_for(
@@ -171,7 +177,7 @@ fn effective_for(
         *name == subject.name
             || matches!(state.get(&dialect.settings, subject.namespace, name), Lookup::Found(_))
     };
-    let last = settings_names(dialect, agent.tree()).rev().find(exists);
+    let last = settings_names(dialect, agent.tree()).rev().take(MAX_TRIED).find(exists);
     last.filter(|(_, name)| *name == subject.name).map(|(index, _)| settings_pointer(index))
 }
 
@@ -183,7 +189,7 @@ fn unconnected_backend(
     backend: &str,
     state: &mut StateReader<'_>,
 ) -> Option<Finding> {
-    let mut agents = state.list(&dialect.agent, subject.namespace);
+    let mut agents = state.list(&dialect.agent, subject.namespace).take(MAX_AGENTS);
     let (user, named) = agents.find_map(|agent| {
         let without_memory = !agent.deleting() && agent.tree().at(dialect.memory_ref).is_none();
         let named = without_memory.then(|| effective_for(dialect, subject, agent, state));

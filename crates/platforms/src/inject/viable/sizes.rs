@@ -163,6 +163,9 @@ fn amount(size: &str) -> i128 {
     billionths(size).unwrap_or_default()
 }
 
+/// How many ResourceQuotas, and how many entries of LimitRanges, of a namespace are read.
+const MAX_READ: usize = 1_000;
+
 /// The objects of a kind that files hold in a namespace. In a cluster there are none, and none is looked up.
 fn listed<'s>(
     kind: &'static Kind,
@@ -170,7 +173,7 @@ fn listed<'s>(
     state: &mut StateReader<'s>,
 ) -> impl Iterator<Item = &'s Object> + use<'s> {
     let holds = state.holds_one_in(kind, namespace);
-    holds.then(|| state.quietly(|state| state.list(kind, namespace))).into_iter().flatten()
+    holds.then(|| state.quietly(|state| state.list(kind, namespace))).into_iter().flatten().take(MAX_READ)
 }
 
 /// Whether a ResourceQuota of a namespace counts storage, so that each container has to name some.
@@ -178,7 +181,7 @@ fn counts_storage(namespace: &str, state: &mut StateReader<'_>) -> bool {
     let mut quotas = listed(&RESOURCE_QUOTA, namespace, state);
     quotas.any(|quota| {
         let hard = quota.tree().at(&["spec", "hard"]);
-        state.budget().step() && hard.is_some_and(|hard| COUNTED_STORAGE.iter().any(|key| hard.has_key(key)))
+        hard.is_some_and(|hard| COUNTED_STORAGE.iter().any(|key| hard.has_key(key)))
     })
 }
 
@@ -205,7 +208,7 @@ fn limit_ranges<'s>(namespace: &str, state: &mut StateReader<'s>) -> [Bounds<'s>
         let limits = range.tree().list_at(&["spec", "limits"]).iter();
         limits.filter(|limits| limits.text_at(&["type"]) == Some("Container")).map(move |it| (range, it))
     });
-    for (range, limits) in limits.take_while(|_| state.budget().step()) {
+    for (range, limits) in limits.take(MAX_READ) {
         let Some(limits) = limits.whole() else { continue };
         for (resource, bounds) in RESOURCES.into_iter().zip(&mut all) {
             bounds.add(resource, &limits, range);

@@ -44,7 +44,7 @@ impl<'s> Users<'s> {
             && state.peek(&NEWER_MODEL_CONFIG, subject.namespace, subject.name).is_some();
         let key = format!("{} {}/{}", MODEL_CONFIG.kind, subject.namespace, subject.name);
         let found = state.peek_indexed(&MOVED_HARNESS, FAMILY.by_memory, &key);
-        found.filter(move |user| !is_hidden && !user.deleting())
+        references::staying(found).filter(move |_| !is_hidden)
     }
 
     /// The first of them.
