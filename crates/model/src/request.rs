@@ -87,10 +87,19 @@ impl Occasion<'_> {
 
     /// Reads the user of the request; empty where it is missing or cannot be read.
     pub fn user(&self) -> User {
-        let info: UserInfo<'_> = self.user.and_then(|text| view::read(text).ok()).unwrap_or_default();
+        let info = self.user_info();
         let groups = info.groups.and_then(|groups| serde_json::from_str(groups.get()).ok());
         let name = info.username.map(|name| name.0.into_owned()).unwrap_or_default();
         User { name, groups: groups.unwrap_or_default() }
+    }
+
+    /// Reads the name of the user alone; empty where it is missing or cannot be read.
+    pub fn user_name(&self) -> String {
+        self.user_info().username.map(|name| name.0.into_owned()).unwrap_or_default()
+    }
+
+    fn user_info(&self) -> UserInfo<'_> {
+        self.user.and_then(|text| view::read(text).ok()).unwrap_or_default()
     }
 }
 

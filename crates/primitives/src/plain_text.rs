@@ -26,7 +26,9 @@ pub fn plain(text: &str) -> Cow<'_, str> {
 /// The same, with the characters that `kept` accepts left as they are.
 pub fn plain_except(text: &str, kept: impl Fn(char) -> bool) -> Cow<'_, str> {
     let blanked = |c: char| misleads(c) && !kept(c);
-    if text.contains(blanked) { text.replace(blanked, " ").into() } else { text.into() }
+    // Most texts, without a look at each character.
+    let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    if !is_plain && text.contains(blanked) { text.replace(blanked, " ").into() } else { text.into() }
 }
 
 /// The name of an object as messages show it, in double quotes: like [`shown_name`], with the length behind the quotes.

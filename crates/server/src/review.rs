@@ -310,7 +310,7 @@ impl ReviewHandler {
         let origin = decision.origin.as_ref();
         let denial = answer.denial.as_ref();
         let mut missing = None;
-        let user = LazyCell::new(|| request.occasion.user().name);
+        let user = LazyCell::new(|| request.occasion.user_name());
         let micros = || u64::try_from(arrival.start.elapsed().as_micros()).unwrap_or(u64::MAX);
         macro_rules! line {
             ($level:ident) => {
