@@ -266,11 +266,9 @@ impl<'d> Walk<'_, 'd> {
             Outcome::Failed(error) => (Rule::CelError(rule), Some(error)),
             Outcome::Broken => (Rule::Cel(rule), self.words(seen, rule)),
         };
-        let from = found.len();
-        found.push_at(here, || here.path.pointer().join(&rule.below), kind);
-        found.say(from, words.as_deref());
-        if program.reads_old {
-            found.mark_all(from, false);
+        if let Some(noted) = found.push_at(here, || here.path.pointer().join(&rule.below), kind) {
+            noted.words = words.map(String::into_boxed_str);
+            noted.stored &= !program.reads_old;
         }
         Ok(())
     }

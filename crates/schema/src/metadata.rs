@@ -1,7 +1,6 @@
 //! The metadata of objects. Source: k8s.io/apimachinery, `api/validation/objectmeta.go`,
 //! `api/validate/content`, and `apis/meta/v1` for the types of the fields.
 
-use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use serde_json::json;
@@ -117,17 +116,11 @@ fn check_annotations<'d>(annotations: &Place<'_, 'd>, found: &mut Violations<'d>
             return;
         }
         size += key.len() + value.text().map_or(0, str::len);
-        if let Some(fault) = wrong_key(&lower_case(key)) {
+        if let Some(fault) = wrong_key(&key.to_lowercase()) {
             found.push(&annotations.key(key, value, None), Rule::MetadataKey(fault));
         }
     }
     if size > MAX_ANNOTATION_BYTES {
         found.push(annotations, Rule::TooLong(MAX_ANNOTATION_BYTES as u64));
     }
-}
-
-/// A key in lower case.
-fn lower_case(key: &str) -> Cow<'_, str> {
-    let is_lower = key.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
-    if is_lower { Cow::Borrowed(key) } else { Cow::Owned(key.to_lowercase()) }
 }

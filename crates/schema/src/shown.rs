@@ -1,7 +1,5 @@
 //! Values as messages show them.
 
-use std::io;
-
 use crate::node::Node;
 use memgate_primitives::credential::masked_start;
 use memgate_primitives::plain_text::quoted_text;
@@ -16,31 +14,17 @@ pub(super) fn shown(value: &Node<'_>) -> String {
     if let Node::Text(text) = value {
         return quoted_text(text);
     }
-    let mut start = Start(Vec::new());
+    let mut written = vec![0; MAX_WRITTEN_BYTES];
+    let mut room = written.as_mut_slice();
     // It fails where the rest is left out.
-    let _is_whole = serde_json::to_writer(&mut start, value);
-    let json = String::from_utf8_lossy(&start.0);
-    masked_start(&json).chars().take(MAX_CHARS).collect()
+    let _is_whole = serde_json::to_writer(&mut room, value);
+    let unused = room.len();
+    written.truncate(MAX_WRITTEN_BYTES - unused);
+    masked_start(&String::from_utf8_lossy(&written)).chars().take(MAX_CHARS).collect()
 }
 
 /// The fields that tell an element of a list apart, as messages show them.
 pub(super) fn key_shown(element: &Node<'_>, names: &[String]) -> String {
     let fields = names.iter().filter_map(|name| Some((name.as_str().into(), element.get(name)?.clone())));
     shown(&Node::Map(fields.collect()))
-}
-
-/// Takes the first bytes that are written to it.
-struct Start(Vec<u8>);
-
-impl io::Write for Start {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let room = MAX_WRITTEN_BYTES.saturating_sub(self.0.len());
-        let taken = bytes.get(..room).unwrap_or(bytes);
-        self.0.extend_from_slice(taken);
-        Ok(taken.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }

@@ -101,7 +101,7 @@ pub struct SchemaViolation<'d> {
     /// The value, or the object in which one is missing.
     value: &'d Node<'d>,
     /// What a rule in CEL says of this value: its message, or its error.
-    words: Option<Box<str>>,
+    pub(super) words: Option<Box<str>>,
 }
 
 /// What a message shows in place of a value that may be a credential.
@@ -346,18 +346,18 @@ impl<'d> Violations<'d> {
         self.push_at(place, || path.pointer(), rule);
     }
 
-    /// Notes a rule that the value of a place breaks, at a place below.
+    /// Notes a rule that the value of a place breaks, at a place below. Nothing where the budget has ended.
     pub(super) fn push_at(
         &mut self,
         place: &Place<'_, 'd>,
         pointer: impl FnOnce() -> Pointer,
         rule: Rule<'d>,
-    ) {
+    ) -> Option<&mut SchemaViolation<'d>> {
         self.has_any = true;
-        if self.budget.is_some_and(Budget::finding) {
-            let (pointer, stored) = (pointer(), place.is_stored());
-            self.found.push(SchemaViolation { pointer, rule, stored, value: place.value, words: None });
-        }
+        self.budget.filter(|budget| budget.finding())?;
+        let (pointer, stored) = (pointer(), place.is_stored());
+        self.found.push(SchemaViolation { pointer, rule, stored, value: place.value, words: None });
+        self.found.last_mut()
     }
 
     /// Runs what notes more, and looks at what was noted before.
@@ -372,13 +372,6 @@ impl<'d> Violations<'d> {
     pub(super) fn mark_all(&mut self, from: usize, stored: bool) {
         for violation in self.found.iter_mut().skip(from) {
             violation.stored = stored;
-        }
-    }
-
-    /// Gives everything from an entry on its words.
-    pub(super) fn say(&mut self, from: usize, words: Option<&str>) {
-        for violation in self.found.iter_mut().skip(from) {
-            violation.words = words.map(Box::from);
         }
     }
 

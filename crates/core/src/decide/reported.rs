@@ -118,7 +118,9 @@ fn warn_of_stored(findings: &mut [Finding], is_stored: impl Fn(&Finding) -> bool
 pub(super) fn drop_contradicted(family: &Family, found: &Violations<'_>, own: &mut Vec<Finding>) {
     let repeats = |finding: &Finding| repeats_schema(family, finding);
     let broken: Members<&str> = found.iter().map(|violation| violation.pointer.as_str()).collect();
-    own.retain(|finding| !repeats(finding) || up(&finding.pointer).any(|place| broken.contains(place)));
+    own.retain(|finding| {
+        !repeats(finding) || up(finding.pointer.as_str()).any(|place| broken.contains(place))
+    });
 }
 
 /// Drops the findings at or below values of the wrong type, which would only repeat that the value cannot be read, and the
@@ -135,13 +137,14 @@ pub(super) fn drop_around_wrong_types<'v>(
     let in_order = Places::of(wrong.into_iter());
     own.retain(|finding| {
         let holds_one = || in_order.has_below(&finding.pointer);
-        !up(&finding.pointer).any(|place| places.contains(place)) && (finding.is_denial() || !holds_one())
+        !up(finding.pointer.as_str()).any(|place| places.contains(place))
+            && (finding.is_denial() || !holds_one())
     });
 }
 
 /// A place and those that hold it, up to the whole object.
-fn up(pointer: &Pointer) -> impl Iterator<Item = &str> {
-    successors(Some(pointer.as_str()), |place| place.rsplit_once('/').map(|(parent, _)| parent))
+fn up(place: &str) -> impl Iterator<Item = &str> {
+    successors(Some(place), |place| place.rsplit_once('/').map(|(parent, _)| parent))
 }
 
 /// Whether a finding is a denial about the type of a value, or about a fixed set of values, of which the bundled
@@ -185,11 +188,11 @@ impl<'f> Covered<'f> {
             of_place.is_fault |= finding.is_denial() || OF_SCHEMA.contains(&finding.code.cause);
             of_place.is_missing |= is_missing;
             if finding.is_denial() {
-                let _known = holders(here).find(|above| !above_denials.insert(*above));
+                let _known = up(here).skip(1).find(|above| !above_denials.insert(*above));
             }
             if is_missing {
                 // Where one level is known, those above it are too.
-                let _known = holders(here).find(|above| !above_missing.insert(*above));
+                let _known = up(here).skip(1).find(|above| !above_missing.insert(*above));
             }
         }
         Self { places, above_missing, above_denials }
@@ -213,7 +216,7 @@ impl<'f> Covered<'f> {
             return false;
         }
         let is_missing = |place: &str| self.places.get(place).is_some_and(|own| own.is_missing);
-        self.above_missing.contains(place) || holders(place).next().is_some_and(is_missing)
+        self.above_missing.contains(place) || up(place).nth(1).is_some_and(is_missing)
     }
 
     /// Whether the family denies what a rule in CEL is about: its value, or one in the fields that it reads.
@@ -226,9 +229,4 @@ impl<'f> Covered<'f> {
                 .filter_map(|read| Some(node.key(&read.place.tokens().next()?)))
                 .any(|field| is_fault(field.as_str()) || self.above_denials.contains(field.as_str()))
     }
-}
-
-/// The places that hold a place, from its parent up to the whole object.
-fn holders(place: &str) -> impl Iterator<Item = &str> {
-    successors(Some(place), |place| place.rsplit_once('/').map(|(holder, _)| holder)).skip(1)
 }
