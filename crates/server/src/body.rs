@@ -102,13 +102,8 @@ pub(super) fn claim_answer(answer: Bytes, limiter: &Arc<ConcurrencyLimiter>) -> 
 /// Reads a small body to its end without keeping it, so that the connection can be used again; whether it reached the
 /// end.
 pub(super) async fn discard(body: &mut Body) -> bool {
-    if content_length(body).is_none_or(|length| length > SMALL_BODY_BYTES) {
-        return body.is_end_stream();
+    if content_length(body).is_some_and(|length| length <= SMALL_BODY_BYTES) {
+        while let Some(Ok(_)) = body.frame().await {}
     }
-    while let Some(frame) = body.frame().await {
-        if frame.is_err() {
-            return false;
-        }
-    }
-    true
+    body.is_end_stream()
 }

@@ -181,12 +181,12 @@ impl ReviewHandler {
     /// The answer that refuses a review whose object cannot be judged; the rejection where there is another cause, or
     /// where the review does not say which one it is.
     pub(super) fn refuse(&self, arrival: &Arrival, rejection: Rejection) -> Result<HandledReview, Rejection> {
-        let rejection = match rejection {
-            Rejection::Overloaded(cause) if arrival.body.len() > SMALL_BODY_BYTES => {
-                Rejection::Crowded(cause)
-            }
-            other => other,
-        };
+        let mut rejection = rejection;
+        if let Rejection::Overloaded(cause) = rejection
+            && arrival.body.len() > SMALL_BODY_BYTES
+        {
+            rejection = Rejection::Crowded(cause);
+        }
         let Some((reason, status)) = rejection.refusal() else { return Err(rejection) };
         let head = admission::head(&arrival.body).unwrap_or_default();
         let Ok(review) = admission::parse(&head) else { return Err(rejection) };
