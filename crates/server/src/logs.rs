@@ -15,6 +15,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
 use memgate_primitives::credential::masked_keys;
+use memgate_primitives::plain_text::plain_except;
 
 /// How many panics are logged: a review that causes one is sent again and again.
 const PANIC_LOG_RATE: LogRate = LogRate { burst: 20, refill: Duration::from_secs(1) };
@@ -40,7 +41,8 @@ pub enum Error {
     AlreadySet(#[from] TryInitError),
 }
 
-/// Writes lines in which keys of known forms are masked, since an object may have one as its name.
+/// Writes lines in which keys of known forms are masked, since an object may have one as its name, and without characters that
+/// mislead readers; those of ASCII the log itself writes or escapes.
 #[derive(Debug)]
 pub struct Masked<W>(pub W);
 
@@ -48,7 +50,8 @@ impl<W: Write> Write for Masked<W> {
     /// Writes whole lines, as the log gives them.
     fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
         let masked = str::from_utf8(lines).map(masked_keys);
-        self.0.write_all(masked.as_ref().map_or(lines, |masked| masked.as_bytes()))?;
+        let shown = masked.as_deref().map(|masked| plain_except(masked, |c| c.is_ascii()));
+        self.0.write_all(shown.as_ref().map_or(lines, |shown| shown.as_bytes()))?;
         Ok(lines.len())
     }
 
@@ -133,6 +136,14 @@ impl LogRateLimiter {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn lines_do_not_mislead() {
+        let mut out = super::Masked(Vec::new());
+        let line = "\u{1b}[2mINFO\u{1b}[0m Käse \u{202e}gnp\u{2028}x\u{9b}y\n";
+        std::io::Write::write_all(&mut out, line.as_bytes()).expect("written");
+        assert_eq!(out.0, "\u{1b}[2mINFO\u{1b}[0m Käse  gnp x y\n".as_bytes());
+    }
+
     use super::*;
 
     #[test]
