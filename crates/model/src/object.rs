@@ -447,6 +447,11 @@ impl KindState {
         self.indexes.find(by, namespace, held, &self.objects)
     }
 
+    /// Whether the object of this namespace and name has this key in the index.
+    pub(super) fn has(&self, by: (&'static Index, &str), object: (&str, &str)) -> bool {
+        self.indexes.has(by, object, &self.objects)
+    }
+
     /// How many objects have this key in the index.
     pub(super) fn count(&self, index: &'static Index, key: &str) -> usize {
         self.indexes.count(index, key, &self.objects)

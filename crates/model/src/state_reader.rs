@@ -307,9 +307,8 @@ impl<'s> StateReader<'s> {
                 let all = [true, false].into_iter().flat_map(|held| state.find((index, key), None, held));
                 return self.looked_at(all).filter(|object| self.counts(object)).count();
             }
-            let has_key = |object: &Object| (index.keys)(object).iter().any(|it| **it == *key);
             let is_found = |namespace: &str, name: &str| {
-                self.budget.look() && state.kept_of(namespace, name).is_some_and(|it| has_key(it))
+                self.budget.look() && state.has((index, key), (namespace, name))
             };
             self.uses.into_iter().for_each(|uses| uses.note_where(kind, is_found));
             state.count(index, key)

@@ -84,20 +84,21 @@ pub fn read_by<'s, 't>(
     let homes = trees.into_iter().map(|tree| (family.views.own_namespace)(tree, namespace).to_owned());
     let homes: BTreeSet<String> = homes.collect();
     let mut found: Vec<&'s Object> = Vec::new();
+    let serves = |edge: &Edge, kind| edge.serves_memory && edge.to.contains(&kind);
     let (mut seen, mut of_kinds) = (BTreeSet::new(), BTreeMap::new());
     let mut targets: Vec<_> =
         homes.into_iter().map(|home| (written.kind, home, written.name.to_owned())).collect();
     while let Some((kind, home, name)) = targets.pop() {
-        for (kind, key) in
-            referrers(family, |edge| edge.serves_memory && edge.to.contains(&kind), (&home, &name))
-        {
+        for (kind, key) in referrers(family, |edge| serves(edge, kind), (&home, &name)) {
             let left: &mut usize = of_kinds.entry(kind).or_insert(limit);
             if *left == 0 {
                 continue;
             }
+            // One that is being deleted is not judged, but those that use it are.
+            let is_used = family.edges.iter().any(|edge| serves(edge, kind) && !edge.from.is_empty());
             let here = state.indexed_in(kind, (family.by_memory, &key), Some(namespace));
+            let here = here.filter(|user| is_used || !user.deleting());
             for user in here.filter(|user| seen.insert((user.kind, Arc::clone(&user.name)))) {
-                // One that is being deleted is not judged, but those that use it are.
                 if !user.deleting() {
                     found.push(user);
                     *left -= 1;

@@ -96,6 +96,18 @@ impl Indexes {
         entries.counts.get_or_init(|| entries.counted()).get(&hash(key)).copied().unwrap_or_default()
     }
 
+    /// Whether the object of this namespace and name has this key, without a look at it.
+    pub(super) fn has(
+        &self,
+        (index, key): (&'static Index, &str),
+        object: (&str, &str),
+        all: &Objects,
+    ) -> bool {
+        let position = (hash(key), Some((object.0.into(), object.1.into())));
+        let entries = self.entries(index, all);
+        entries.is_some_and(|entries| entries.sorted.iter().any(|sorted| sorted.get(&position).is_some()))
+    }
+
     /// Adds an object that was not there, or removes one that was.
     pub(super) fn change(&mut self, is_added: bool, object: &Arc<Object>) {
         self.0.iter_mut().for_each(|slot| slot.change(is_added, object));
@@ -228,6 +240,7 @@ mod tests {
         assert_eq!(found(&state, &BY_START, "ab"), ["a/ab1", "a/ab2", "b/ab1"]);
         assert_eq!(found(&state, &BY_NAME, "ab1"), ["a/ab1", "b/ab1"]);
         assert_eq!((state.count(&BY_START, "ab"), state.count(&BY_START, "zz")), (3, 0));
+        assert!(state.has((&BY_START, "ab"), ("a", "ab1")) && !state.has((&BY_START, "cd"), ("a", "ab1")));
         let before = state.clone();
         state.remove("a", "ab1");
         state.remove("a", "no1");
