@@ -76,7 +76,7 @@ fn no_way_past(fixture: &Fixture) -> Result<()> {
     let announced = String::from_utf8(post("/mutate?timeout=30s", ""))?;
     let announced = announced.replace("content-length: 0", "content-length: 10000000");
     let caller = Caller::new(memgate.addresses().listen, memgate.ca())?;
-    let hold = async {
+    let announce = async {
         let mut held = Vec::new();
         for _ in 0..2 {
             let mut connection = caller.connect().await?;
@@ -85,16 +85,16 @@ fn no_way_past(fixture: &Fixture) -> Result<()> {
         }
         anyhow::Ok(held)
     };
-    let held = cluster.block_on(hold)?;
-    let crowded = "too many large reviews at once: try again (memgate)";
+    let held = cluster.block_on(announce)?;
+    let no_room = "too many large reviews at once: try again (memgate)";
     wait::until("no room to be left", || {
-        Ok((create(&large(LARGE, &[]))?.webhook_message() == Some(crowded)).then_some(()))
+        Ok((create(&large(LARGE, &[]))?.webhook_message() == Some(no_room)).then_some(()))
     })?;
     let answer = create(&large(LARGE, &[]))?;
-    ensure!(answer.webhook_message() == Some(crowded) && answer.status == 429, "{}", answer.message());
+    ensure!(answer.webhook_message() == Some(no_room) && answer.status == 429, "{}", answer.message());
     ensure!(answer.body["details"]["retryAfterSeconds"] == 1, "{}", answer.body);
     ensure!(create(&large(1, &[("team", "a")]))?.granted(), "a small one is judged");
-    ensure!(memgate.log().lines().any(|line| line.contains(crowded.trim_end_matches(" (memgate)"))));
+    ensure!(memgate.log().lines().any(|line| line.contains(no_room.trim_end_matches(" (memgate)"))));
     drop(held);
 
     // Beyond what it reads, which is less here: an object that may be updated makes a review of up to 27 MiB.

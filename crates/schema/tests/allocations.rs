@@ -1,7 +1,7 @@
 //! What a wrong element costs, counted in calls of the allocator: it has one text, its place. What is not reported takes no
 //! more, and the rules in CEL of the definition do not copy it.
 
-#![allow(clippy::expect_used, reason = "a test stops where something is wrong")]
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
 use allocation_counter::measure;
 use memgate_primitives::budget::Budget;

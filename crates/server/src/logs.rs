@@ -116,7 +116,7 @@ impl LogRateLimiter {
     /// A full bucket for every subject.
     pub(super) fn new(rate: LogRate) -> Self {
         let burst = NonZeroU32::MIN.saturating_add(rate.burst - 1);
-        let quota = Quota::with_period(rate.refill).unwrap_or(Quota::per_second(burst));
+        let quota = Quota::with_period(rate.refill).unwrap_or_else(|| Quota::per_second(burst));
         Self { buckets: RateLimiter::keyed(quota.allow_burst(burst)), suppressed: Mutex::default() }
     }
 
