@@ -136,15 +136,15 @@ impl LogRateLimiter {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
     fn lines_do_not_mislead() {
-        let mut out = super::Masked(Vec::new());
+        let mut out = Masked(Vec::new());
         let line = "\u{1b}[2mINFO\u{1b}[0m Käse \u{202e}gnp\u{2028}x\u{9b}y\n";
-        std::io::Write::write_all(&mut out, line.as_bytes()).expect("written");
+        out.write_all(line.as_bytes()).expect("written");
         assert_eq!(out.0, "\u{1b}[2mINFO\u{1b}[0m Käse  gnp x y\n".as_bytes());
     }
-
-    use super::*;
 
     #[test]
     fn suppresses_lines_beyond_the_rate_and_counts_them() {
