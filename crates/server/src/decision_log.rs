@@ -16,6 +16,7 @@ use std::time::Duration;
 use governor::clock::{Clock, DefaultClock};
 use governor::middleware::NoOpMiddleware;
 use governor::state::keyed::HashMapStateStore;
+use governor::state::{InMemoryState, NotKeyed};
 use governor::{Quota, RateLimiter};
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -52,12 +53,16 @@ const INVALID: &str = "invalid namespaces";
 /// The name of the share of namespaces without one of their own.
 const OTHERS: &str = "other namespaces";
 
+/// One bucket of lines.
+type Bucket<C> = RateLimiter<NotKeyed, InMemoryState, C, NoOpMiddleware<<C as Clock>::Instant>>;
+
 /// A bucket of lines for each key.
 type Buckets<K, C> = RateLimiter<K, HashMapStateStore<K>, C, NoOpMiddleware<<C as Clock>::Instant>>;
 
 /// The buckets of each verdict, and how many lines of each namespace were left out.
 pub(super) struct DecisionLog<C: Clock = DefaultClock> {
-    of_all: Buckets<bool, C>,
+    allowed: Bucket<C>,
+    denials: Bucket<C>,
     of_namespaces: Buckets<(bool, String), C>,
     /// By the hash of a user.
     of_users: Buckets<(bool, u64), C>,
@@ -80,7 +85,8 @@ impl<C: Clock + Clone> DecisionLog<C> {
             |[burst, per_second]: [u32; 2]| Quota::per_second(count(per_second)).allow_burst(count(burst));
         let [burst, per_minute] = RESERVE.map(count);
         Self {
-            of_all: RateLimiter::hashmap_with_clock(quota(OF_ALL), clock.clone()),
+            allowed: RateLimiter::direct_with_clock(quota(OF_ALL), clock.clone()),
+            denials: RateLimiter::direct_with_clock(quota(OF_ALL), clock.clone()),
             of_namespaces: RateLimiter::hashmap_with_clock(quota(OF_NAMESPACE), clock.clone()),
             of_users: RateLimiter::hashmap_with_clock(quota(OF_USER), clock.clone()),
             reserves: RateLimiter::hashmap_with_clock(
@@ -135,7 +141,8 @@ impl<C: Clock + Clone> DecisionLog<C> {
         let owner = account.map_or(user, |(namespace, _)| namespace);
         let is_known = self.of_users.len() < MAX_NAMESPACES;
         let key = (is_denial, self.hasher.hash_one(if is_known { owner } else { OTHERS }));
-        self.of_users.check_key(&key).is_ok() && self.of_all.check_key(&is_denial).is_ok()
+        let of_all = if is_denial { &self.denials } else { &self.allowed };
+        self.of_users.check_key(&key).is_ok() && of_all.check().is_ok()
     }
 
     /// Reports what was left out, once a minute; never ends.

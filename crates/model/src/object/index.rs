@@ -28,7 +28,7 @@ pub struct Index {
 /// Finds objects by name, in any namespace.
 pub static BY_NAME: Index = Index { place: 0, keys: |object| vec![Cow::Borrowed(&object.name)] };
 
-/// How many changes a copy without an index keeps. With more of them it is another state.
+/// How many changes a copy keeps apart from what it shares. With more of them it is another state.
 const MAX_CHANGES: usize = 16;
 
 /// The indexes of one kind. Each is made when it is first needed.
@@ -127,9 +127,7 @@ impl Slot {
                 let _made_meanwhile = self.shared.set(before);
                 return entries;
             };
-            let mut entries = before.clone();
-            self.changes.iter().for_each(|(is_added, object)| entries.change(*is_added, object));
-            entries
+            before.with(&self.changes)
         })
     }
 
@@ -137,14 +135,18 @@ impl Slot {
         if let Some(entries) = self.changed.take() {
             (self.shared, self.changes) = (Arc::new(entries.into()), Vec::new());
         }
-        if self.changes.is_empty() && self.shared.get().is_some() {
-            if let Some(entries) = Arc::make_mut(&mut self.shared).get_mut() {
-                entries.change(is_added, object);
-            }
-        } else if self.changes.len() < MAX_CHANGES {
-            self.changes.push((is_added, Arc::clone(object)));
-        } else {
-            *self = Self::default();
+        // What others share is left to them: a copy that is never searched needs no index of its own.
+        let own = Arc::get_mut(&mut self.shared).filter(|_| self.changes.is_empty());
+        if let Some(entries) = own.and_then(OnceLock::get_mut) {
+            return entries.change(is_added, object);
+        }
+        self.changes.push((is_added, Arc::clone(object)));
+        if self.changes.len() > MAX_CHANGES {
+            let entries = self.shared.get().map(|before| before.with(&self.changes));
+            *self = Self {
+                shared: Arc::new(entries.map_or_else(OnceLock::new, OnceLock::from)),
+                ..Self::default()
+            };
         }
     }
 }
@@ -167,6 +169,13 @@ impl Entries {
         };
         let sorted = [all.kept_if(true), all.kept_if(false)];
         Self { index, sorted: sorted.map(|it| it.flat_map(entries).collect()), counts: OnceLock::new() }
+    }
+
+    /// A copy with these changes.
+    fn with(&self, changes: &[(bool, Arc<Object>)]) -> Self {
+        let mut entries = self.clone();
+        changes.iter().for_each(|(is_added, object)| entries.change(*is_added, object));
+        entries
     }
 
     fn change(&mut self, is_added: bool, object: &Arc<Object>) {
