@@ -6,6 +6,7 @@ use crate::cli::choice::choice;
 
 use memgate_model::request::{Occasion, Point};
 use memgate_model::settings::PolicySettings;
+use memgate_primitives::name::is_dns_subdomain;
 
 /// Which policies apply, and for which point and time.
 #[derive(Debug, Clone, clap::Args)]
@@ -50,6 +51,10 @@ pub struct PolicyArgs {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Policies")]
 pub struct ClusterPolicyArgs {
+    /// Domain of the cluster's Services [default: cluster.local]
+    #[arg(long, value_name = "DOMAIN", value_parser = parse_domain, hide_short_help = true)]
+    cluster_domain: Option<String>,
+
     /// Namespace in which no policy applies; repeatable
     ///
     /// No policy applies in kube-system and in memgate's own namespace either.
@@ -73,8 +78,11 @@ impl PolicyArgs {
 }
 
 impl ClusterPolicyArgs {
-    /// Adds to the settings.
+    /// Replaces the settings that are given.
     pub fn apply(&self, settings: &mut PolicySettings) {
+        if let Some(domain) = &self.cluster_domain {
+            settings.cluster_domain.clone_from(domain);
+        }
         settings.excluded_namespaces.extend(self.policy_exclude_namespace.iter().cloned());
     }
 }
@@ -85,6 +93,11 @@ impl ClusterPolicyArgs {
 /// When the text is not a time.
 pub fn parse_time(text: &str) -> Result<Timestamp, String> {
     memgate_policy::timestamp(text).ok_or_else(|| "write it like 2027-02-01T00:00:00Z".to_owned())
+}
+
+fn parse_domain(text: &str) -> Result<String, String> {
+    let domain = text.trim_end_matches('.').to_lowercase();
+    if is_dns_subdomain(&domain) { Ok(domain) } else { Err("write it like cluster.local".to_owned()) }
 }
 
 /// The name of a Namespace, and labels of it.

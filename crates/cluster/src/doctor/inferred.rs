@@ -16,7 +16,7 @@ use serde_json::Map;
 /// flags, the families of which the configurations name a kind, or all.
 pub(super) fn settings(found: &Installation, parse: fn(&[&str]) -> Option<Settings>) -> Settings {
     // A file of the pods is not one of this machine.
-    let known = ["--family=", "--settings={", "--policy-exclude-namespace="];
+    let known = ["--family=", "--settings={", "--policy-exclude-namespace=", "--cluster-domain="];
     let flags = found.arguments().filter(|arg| known.iter().any(|known| arg.starts_with(known)));
     let flags: Vec<&str> = std::iter::once(NAME).chain(flags).collect();
     let settings = parse(&flags).unwrap_or_else(default_settings);
