@@ -58,7 +58,12 @@ pub(super) async fn read(
         let Ok(data) = frame.map_err(Rejection::BodyBroken)?.into_data() else { continue };
         let total = whole.len() + data.len();
         cut = cut.or_else(|| too_large(total));
-        claim.grow_to(total).await.map_err(Rejection::Overloaded)?;
+        let grown = claim.grow_to(total).await.map_err(Rejection::Overloaded);
+        // Of what is refused the start alone matters.
+        let has_head = grown.is_err() || total >= MAX_HEAD_BYTES;
+        if cut.is_none() {
+            grown?;
+        }
         if whole.is_empty() && length == Some(data.len()) {
             return Ok((Bytes::from_owner(Claimed { bytes: data, _claim: claim }), cut));
         }
@@ -69,7 +74,7 @@ pub(super) async fn read(
         if cut.is_none() || whole.len() < MAX_HEAD_BYTES {
             whole.extend_from_slice(&data);
         }
-        if cut.is_some() && whole.len() >= MAX_HEAD_BYTES {
+        if cut.is_some() && has_head {
             break;
         }
     }

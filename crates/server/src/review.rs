@@ -17,7 +17,6 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
 
-use crate::concurrency_limiter::SMALL_BODY_BYTES;
 use crate::deadline::Deadline;
 use crate::decision_log::DecisionLog;
 use crate::events::EventRecorder;
@@ -183,7 +182,7 @@ impl ReviewHandler {
     pub(super) fn refuse(&self, arrival: &Arrival, rejection: Rejection) -> Result<HandledReview, Rejection> {
         let mut rejection = rejection;
         if let Rejection::Overloaded(cause) = rejection
-            && arrival.body.len() > SMALL_BODY_BYTES
+            && arrival.body.len() > MAX_INLINE_BYTES
         {
             rejection = Rejection::Crowded(cause);
         }

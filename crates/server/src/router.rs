@@ -122,11 +122,11 @@ async fn answer(
         let (body, cut) = timeout(app.body_time, reading).await.unwrap_or(Err(Rejection::BodyLate))?;
         caller.inspect(|caller| caller.activity.body_received());
         // After the body, so that callers that send slowly do not take the permits of others.
-        let _permit = app.concurrency.acquire_request().await.map_err(Rejection::Overloaded)?;
+        let permit = app.concurrency.acquire_request().await.map_err(Rejection::Overloaded);
         let arrival = Arrival { phase, body, start, peer: caller.map(|caller| caller.peer) };
-        let answered = match cut {
-            None => app.handler.answer(&arrival, deadline).await,
-            Some(rejection) => Err(rejection),
+        let answered = match (cut, permit) {
+            (None, Ok(_permit)) => app.handler.answer(&arrival, deadline).await,
+            (Some(rejection), _) | (None, Err(rejection)) => Err(rejection),
         };
         let claimed = answered.and_then(|mut answer| {
             answer.body = body::claim_answer(answer.body, &app.concurrency)?;
