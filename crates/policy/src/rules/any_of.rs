@@ -76,7 +76,8 @@ impl TypedRule for AnyOf {
         }
         let mut judgements = Vec::new();
         // Of memory that is taken away only what compares it says something.
-        let is_asked = |it: &&Alternative| !judged.view.is_gone || it.check.compares();
+        let is_gone = judged.user.unwrap_or(judged).view.is_gone;
+        let is_asked = |it: &&Alternative| !is_gone || it.check.compares();
         for alternative in self.alternatives.iter().filter(is_asked) {
             if !judged.budget.step() {
                 return;
