@@ -21,8 +21,8 @@ pub(crate) const MAX_NAME_CHARS: usize = 256;
 /// How many users of an object a message names, on every platform.
 pub(crate) const MAX_NAMES: usize = 3;
 
-/// How many users of an object are counted; beyond that there are many.
-pub(crate) const MAX_COUNTED: usize = 1_000;
+/// How many users of an object are many: they are not counted.
+pub(crate) const MANY: usize = 1_001;
 
 /// Whether a message is short enough for a warning.
 pub fn fits(message: &str) -> bool {
@@ -107,21 +107,25 @@ pub(crate) fn truncate_text(text: &str, limit: usize) -> String {
     name.chars().take(limit.saturating_sub(1)).chain(['…']).collect()
 }
 
+/// What is said of the rest of these, of which so many are named.
+pub fn more_of(all: usize, named: usize) -> String {
+    if all >= MANY { " and many more".to_owned() } else { more(all.saturating_sub(named)) }
+}
+
 /// Lists these names, at most `max_names` of them: `a, b, c and 2 more`.
 pub fn and_more(names: &[String], max_names: usize) -> String {
     let rest = names.len().saturating_sub(max_names);
     names.get(..max_names).unwrap_or(names).join(", ") + &more(rest)
 }
 
-/// The same for things of which `name` makes the name that is shown. Beyond [`MAX_COUNTED`] they are not counted.
+/// The same for things of which `name` makes the name that is shown. From [`MANY`] on they are not counted.
 pub(crate) fn first_of<T>(
     all: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
     max_names: usize,
     name: impl FnMut(T) -> String,
 ) -> String {
     let all = all.into_iter();
-    let rest = all.len().saturating_sub(max_names);
-    let more = if all.len() > MAX_COUNTED { " and many more".to_owned() } else { more(rest) };
+    let more = more_of(all.len(), max_names);
     all.take(max_names).map(name).collect::<Vec<_>>().join(", ") + &more
 }
 

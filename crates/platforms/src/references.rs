@@ -7,7 +7,7 @@ use memgate_model::memory_view::USERS;
 use memgate_primitives::name::meant_name;
 
 use crate::common::REFERENCE_TERMINATING;
-use crate::message::{MAX_COUNTED, fit_message, truncate, truncate_text};
+use crate::message::{MANY, fit_message, truncate, truncate_text};
 use crate::prelude::*;
 
 /// What an edge to a Secret names.
@@ -49,12 +49,9 @@ pub fn findings(edges: &'static [Edge], subject: &Subject<'_>, state: &mut State
     findings
 }
 
-/// How many objects that use something are looked at to name them in a warning.
-const MAX_NAMED: usize = 2 * MAX_COUNTED;
-
 /// Those of these objects that are not being deleted; of very many only the first.
 pub(crate) fn staying<'s>(objects: impl Iterator<Item = &'s Object>) -> impl Iterator<Item = &'s Object> {
-    objects.take(MAX_NAMED).filter(|object| !object.deleting())
+    objects.filter(|object| !object.deleting()).take(MANY)
 }
 
 /// The objects of the state that use a memory and are not being deleted, by kind, namespace and name; of very many only the
@@ -343,12 +340,14 @@ fn meant<'s>(
     state: &mut StateReader<'s>,
 ) -> Result<&'s str, Option<String>> {
     let budget = state.budget();
+    // The next missing name has half of what is left.
+    let share = left.div_ceil(2);
     let kinds = edge.to.iter().copied();
     let mut known: Vec<&'s str> = Vec::new();
     state.quietly(|state| {
         for kind in kinds {
             let others = state.list(kind, named.namespace).map(|object| &*object.name);
-            let compared = others.take(left.saturating_sub(known.len()));
+            let compared = others.take(share.saturating_sub(known.len()));
             known.extend(compared.take_while(|name| budget.bytes(name.len())));
         }
     });

@@ -174,7 +174,9 @@ impl Entries {
     /// A copy with these changes.
     fn with(&self, changes: &[(bool, Arc<Object>)]) -> Self {
         let mut entries = self.clone();
-        changes.iter().for_each(|(is_added, object)| entries.change(*is_added, object));
+        for (is_added, object) in changes {
+            entries.change(*is_added, object);
+        }
         entries
     }
 

@@ -13,7 +13,7 @@ mod query;
 mod reference;
 
 use super::prelude::*;
-use crate::message::{MAX_COUNTED, MAX_NAMES, first_of};
+use crate::message::{MANY, MAX_NAMES, first_of};
 use crate::references;
 use memgate_model::object::is_deleting;
 use memgate_schema::violation::{Rule, SchemaViolation};
@@ -95,7 +95,7 @@ fn renamed_default(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option
     let key = EDGES.first()?.key_of(subject.namespace, DEFAULT);
     let query = state.indexed(&QUERY, FAMILY.by_memory, &key).next()?;
     let is_renamed = |query: &Object| query.name.starts_with(prefix) && query.name.ends_with(suffix);
-    let are_renamed = state.indexed(&QUERY, FAMILY.by_memory, &key).take(MAX_COUNTED).all(is_renamed);
+    let are_renamed = state.indexed(&QUERY, FAMILY.by_memory, &key).take(MANY).all(is_renamed);
     let mut has_default = || matches!(default_memory(subject.namespace, state), DefaultMemory::Memory { .. });
     if !are_renamed || has_default() {
         return None;
@@ -191,7 +191,7 @@ fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let (count, verb, whose) = match count {
         0 => return Vec::new(),
         1 => ("1 query".to_owned(), "uses", "its"),
-        MAX_COUNTED.. => ("many queries".to_owned(), "use", "their"),
+        MANY.. => ("many queries".to_owned(), "use", "their"),
         several => (format!("{several} queries"), "use", "their"),
     };
     let message = format!("{count} {verb} this Memory ({names}); {whose} messages will not be cleaned up");

@@ -19,11 +19,11 @@ use memgate_model::object::Reference;
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_platforms::common::{OBJECT_REPEATED, STATE_UNREADABLE};
+use memgate_platforms::message::more_of;
 use memgate_platforms::{references, validated};
 use memgate_policy::codes;
 use memgate_policy::leftover::Used;
 use memgate_primitives::budget::Budget;
-use memgate_primitives::number::more;
 use memgate_primitives::plain_text::shown_name;
 use memgate_primitives::pointer::Pointer;
 
@@ -195,7 +195,7 @@ fn users(decided: &Decided, snapshot: &Snapshot) -> Option<(Reference, String)> 
     let mut state = StateReader::new(snapshot, &budget);
     let mut users = references::users(family, (kind, namespace, &object.name), &mut state);
     let first = users.next()?;
-    let more = more(users.count());
+    let more = more_of(1 + users.count(), 1);
     let reference = Reference { kind, namespace: namespace.to_owned(), name: object.name.to_string() };
     Some((reference, format!("{} {}{more}", first.kind.kind, shown_name(&first.name_in(namespace)))))
 }
