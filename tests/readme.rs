@@ -41,7 +41,8 @@ fn documents_show_what_memgate_prints() {
         for block in text.split("```console\n$ ").skip(1) {
             let block = block.split("\n```").next().expect("an end");
             let (command, shown) = block.split_once('\n').expect("output");
-            let needs_cluster = ["kubectl ", "jq ", "memgate explain-pod "].iter().any(|program| command.contains(program));
+            let needs_cluster =
+                ["kubectl ", "jq ", "memgate explain-pod "].iter().any(|program| command.contains(program));
             if needs_cluster || shown.contains("\n$ kubectl ") {
                 // tests/operate runs what needs a cluster or its audit log.
                 continue;
