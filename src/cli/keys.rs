@@ -24,6 +24,9 @@ pub const SETTINGS: &str = include_str!("../../docs/schema/settings.json");
 /// The JSON Schema of `.memgate.yaml`.
 pub const PROJECT: &str = include_str!("../../docs/schema/project.json");
 
+/// The flags that no file can set.
+const FLAGS_ONLY: [&str; 3] = ["values", "kustomizeArgs", "helmArgs"];
+
 /// Reads a file and checks its keys and values. An empty file has no document. Every error names the file.
 ///
 /// # Errors
@@ -186,6 +189,12 @@ fn names(schema: &Value) -> Vec<String> {
 }
 
 fn unknown_key(name: &str, schema: &Value) -> String {
+    if FLAGS_ONLY.contains(&name) {
+        return format!(
+            "{name}: a file cannot give this, since the author of a change could steer programs with it; give it on the \
+             command line"
+        );
+    }
     let names = names(schema);
     let hint = did_you_mean(nearest(name, names.iter().map(String::as_str)));
     format!("unknown key {}; keys here are {}{hint}", quoted_key(name), names.join(", "))

@@ -354,7 +354,7 @@ mod tests {
             (
                 "exclud: []\n",
                 ".memgate.yaml:1:1: unknown key \"…\"; keys here are paths, rules, exclude, families, failOn, \
-                 strict, namespace, namespaces, settings; did you mean \"exclude\"?; this is memgate 0.",
+                 strict, namespace, namespaces, settings; did you mean \"exclude\"?",
             ),
             ("paths: deploy\n", ".memgate.yaml:1:8: paths: write a list"),
             ("a: [\n", ".memgate.yaml:1:4: unclosed bracket"),
