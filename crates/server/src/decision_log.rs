@@ -56,18 +56,17 @@ const OTHERS: &str = "other namespaces";
 /// One bucket of lines.
 type Bucket<C> = RateLimiter<NotKeyed, InMemoryState, C, NoOpMiddleware<<C as Clock>::Instant>>;
 
-/// A bucket of lines for each key.
-type Buckets<K, C> = RateLimiter<K, HashMapStateStore<K>, C, NoOpMiddleware<<C as Clock>::Instant>>;
+/// A bucket of lines for each hash of a verdict and a name.
+type Buckets<C> = RateLimiter<u64, HashMapStateStore<u64>, C, NoOpMiddleware<<C as Clock>::Instant>>;
 
 /// The buckets of each verdict, and how many lines of each namespace were left out.
 pub(super) struct DecisionLog<C: Clock = DefaultClock> {
     allowed: Bucket<C>,
     denials: Bucket<C>,
-    of_namespaces: Buckets<(bool, String), C>,
-    /// By the hash of a user.
-    of_users: Buckets<(bool, u64), C>,
+    of_namespaces: Buckets<C>,
+    of_users: Buckets<C>,
     /// Lines of namespaces while the user, or all together, have none left.
-    reserves: Buckets<(bool, String), C>,
+    reserves: Buckets<C>,
     hasher: RandomState,
     left_out: Mutex<BTreeMap<String, u64>>,
 }
@@ -121,7 +120,7 @@ impl<C: Clock + Clone> DecisionLog<C> {
             name = OTHERS;
         }
         // Its own bucket first: what it may not log takes nothing from the others.
-        let key = (is_denial, name.to_owned());
+        let key = self.hasher.hash_one((is_denial, name));
         if self.of_namespaces.check_key(&key).is_ok()
             && (self.take_shared(is_denial, user()) || self.reserves.check_key(&key).is_ok())
         {
@@ -140,7 +139,7 @@ impl<C: Clock + Clone> DecisionLog<C> {
         let account = user.starts_with("system:serviceaccount:").then(|| user.rsplit_once(':')).flatten();
         let owner = account.map_or(user, |(namespace, _)| namespace);
         let is_known = self.of_users.len() < MAX_NAMESPACES;
-        let key = (is_denial, self.hasher.hash_one(if is_known { owner } else { OTHERS }));
+        let key = self.hasher.hash_one((is_denial, if is_known { owner } else { OTHERS }));
         let of_all = if is_denial { &self.denials } else { &self.allowed };
         self.of_users.check_key(&key).is_ok() && of_all.check().is_ok()
     }
