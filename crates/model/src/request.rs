@@ -93,9 +93,13 @@ impl Occasion<'_> {
         User { name, groups: groups.unwrap_or_default() }
     }
 
-    /// Reads the name of the user alone; empty where it is missing or cannot be read.
-    pub fn user_name(&self) -> String {
-        self.user_info().username.map(|name| name.0.into_owned()).unwrap_or_default()
+    /// Reads the name of the user alone, which an apiserver writes first; empty where it is missing or cannot be read.
+    pub fn user_name(&self) -> Cow<'_, str> {
+        let first = self.user.and_then(|text| text.strip_prefix(r#"{"username":""#)?.split_once('"'));
+        match first {
+            Some((name, _)) if !name.contains('\\') => name.into(),
+            _ => self.user_info().username.map(|name| name.0).unwrap_or_default(),
+        }
     }
 
     fn user_info(&self) -> UserInfo<'_> {
@@ -164,5 +168,27 @@ impl<'a> Request<'a> {
     /// Whether the object is a core/v1 Pod.
     pub fn is_pod(&self) -> bool {
         self.kind == "Pod" && self.group.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_the_user_is_read_as_the_whole_user_is() {
+        for text in [
+            r#"{"username":"a","groups":["b"]}"#,
+            r#"{"groups":["b"],"username":"a"}"#,
+            r#"{"username":"a\"b","uid":"1"}"#,
+            r#"{"username":"a\u0041"}"#,
+            r#"{"username":""}"#,
+            r#"{"username": "a"}"#,
+            r#"{"username":1}"#,
+            "{}",
+        ] {
+            let occasion = Occasion { user: Some(text), ..Occasion::default() };
+            assert_eq!(occasion.user_name(), occasion.user().name, "{text}");
+        }
     }
 }
