@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::kind::{Kind, NAMESPACE};
 use crate::object::KindState;
-use crate::object::index::BY_NAME;
+use crate::object::index::{BY_NAME, Part};
 
 /// So many words of a name are looked at, and so many objects of one name.
 const MOST: usize = 32;
@@ -57,7 +57,7 @@ impl Makers {
         }
         let link = || {
             state
-                .find((&BY_NAME, name), None, true)
+                .find((&BY_NAME, name), None, Part::Staying)
                 .take(MOST)
                 .find_map(|it| self.link(namespace, &it.namespace))
         };

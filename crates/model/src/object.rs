@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use serde::de::Deserializer;
 use serde_json::Error;
 
-use self::index::{Index, Indexes};
+use self::index::{Index, Indexes, Part};
 use self::objects::Objects;
 use crate::answer::Answer;
 use crate::kind::Kind;
@@ -436,15 +436,14 @@ impl KindState {
         self.objects.get(namespace, name)
     }
 
-    /// The objects with this key in the index that are held, or those that are not, by namespace and name: of all
-    /// namespaces, or of one.
+    /// The objects of a part with this key in the index, by namespace and name: of all namespaces, or of one.
     pub(super) fn find<'k>(
         &'k self,
         by: (&'static Index, &str),
         namespace: Option<&str>,
-        held: bool,
+        part: Part,
     ) -> impl Iterator<Item = &'k Arc<Object>> + use<'k> {
-        self.indexes.find(by, namespace, held, &self.objects)
+        self.indexes.find(by, namespace, part, &self.objects)
     }
 
     /// Whether the object of this namespace and name has this key in the index.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::kind::Kind;
 use crate::makers::Makers;
-use crate::object::index::{BY_NAME, Index};
+use crate::object::index::{BY_NAME, Index, Part};
 use crate::object::{Coverage, DEFAULT_NAMESPACE, KindState, Kinds, Lookup, Object, Reference};
 use crate::platform_settings::PlatformSettings;
 use crate::request::Point;
@@ -276,8 +276,8 @@ impl<'s> StateReader<'s> {
         self.looked_at(state.into_iter().flat_map(|state| state.objects.all())).filter(self.counting())
     }
 
-    /// The known objects with this key, by namespace and name. Notes the kind as unknown unless its list counts as
-    /// complete.
+    /// The known objects with this key, by namespace and name, those that are being deleted last. Notes the kind as unknown
+    /// unless its list counts as complete.
     pub fn indexed(
         &mut self,
         kind: &'static Kind,
@@ -304,7 +304,8 @@ impl<'s> StateReader<'s> {
         self.note_not_held(state, None);
         let counted = |state: &'s KindState| {
             if kind.counts.is_some() {
-                let all = [true, false].into_iter().flat_map(|held| state.find((index, key), None, held));
+                let parts = Part::HELD.into_iter().chain([Part::NotHeld]);
+                let all = parts.flat_map(|part| state.find((index, key), None, part));
                 return self.looked_at(all).filter(|object| self.counts(object)).count();
             }
             let is_found = |namespace: &str, name: &str| {
@@ -342,10 +343,11 @@ impl<'s> StateReader<'s> {
     ) -> impl Iterator<Item = &'s Object> + use<'s> {
         let state = self.kinds.get(kind);
         if let Some(state) = state.filter(|state| !state.holds_all()) {
-            let found = self.looked_at(state.find(by, namespace, false)).filter(|object| self.counts(object));
+            let found = self.looked_at(state.find(by, namespace, Part::NotHeld)).filter(|object| self.counts(object));
             found.take(MAX_UNKNOWN).for_each(|object| self.note(object));
         }
-        let found = state.map(|state| state.find(by, namespace, true)).into_iter().flatten();
+        let found = state.map(|state| Part::HELD.map(|part| state.find(by, namespace, part)));
+        let found = found.into_iter().flatten().flatten();
         self.looked_at(found.map(AsRef::as_ref)).filter(self.counting())
     }
 
@@ -357,7 +359,7 @@ impl<'s> StateReader<'s> {
         if lacks_some {
             self.note_unknown(kind, "", "");
         }
-        let mut not_held = self.looked_at(state.find((index, key), None, false));
+        let mut not_held = self.looked_at(state.find((index, key), None, Part::NotHeld));
         lacks_some || not_held.any(|object| self.counts(object))
     }
 

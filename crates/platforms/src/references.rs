@@ -49,9 +49,9 @@ pub fn findings(edges: &'static [Edge], subject: &Subject<'_>, state: &mut State
     findings
 }
 
-/// Those of these objects that are not being deleted; of very many only the first.
+/// Those of objects of an index that are not being deleted, which come first; of very many only the first.
 pub(crate) fn staying<'s>(objects: impl Iterator<Item = &'s Object>) -> impl Iterator<Item = &'s Object> {
-    objects.filter(|object| !object.deleting()).take(MANY)
+    objects.take_while(|object| !object.deleting()).take(MANY)
 }
 
 /// The objects of the state that use a memory and are not being deleted, by kind, namespace and name; of very many only the
@@ -62,15 +62,16 @@ pub fn users<'s>(
     state: &mut StateReader<'s>,
 ) -> impl Iterator<Item = &'s Object> {
     let kinds = referrers(family, |edge| edge.uses_memory && edge.to.contains(&kind), (namespace, name));
-    staying(kinds.into_iter().flat_map(|(kind, key)| {
+    let users = kinds.into_iter().flat_map(|(kind, key)| {
         // This notes those that are not held, and whether some are unknown.
         drop(state.everywhere(kind));
-        state.indexed(kind, family.by_memory, &key)
-    }))
+        staying(state.indexed(kind, family.by_memory, &key))
+    });
+    users.take(MANY)
 }
 
 /// The objects of a namespace whose views have values of the written object, directly or by way of others, and that are not
-/// being deleted: by kind and name, at most `limit` of a kind.
+/// being deleted, unless there are as many as `limit`: by kind and name, at most so many of a kind.
 pub fn read_by<'s, 't>(
     family: &'static Family,
     (written, trees): (&Subject<'_>, impl IntoIterator<Item = &'t Tree>),
@@ -91,15 +92,12 @@ pub fn read_by<'s, 't>(
             if *left == 0 {
                 continue;
             }
-            // One that is being deleted is not judged, but those that use it are.
             let is_used = family.edges.iter().any(|edge| serves(edge, kind) && !edge.from.is_empty());
             let here = state.indexed_in(kind, (family.by_memory, &key), Some(namespace));
-            let here = here.filter(|user| is_used || !user.deleting());
+            let here = here.take_while(|user| is_used || !user.deleting());
             for user in here.filter(|user| seen.insert((user.kind, Arc::clone(&user.name)))) {
-                if !user.deleting() {
-                    found.push(user);
-                    *left -= 1;
-                }
+                found.push(user);
+                *left -= 1;
                 let home = (family.views.own_namespace)(user.tree(), &user.namespace);
                 targets.push((user.kind, home.to_owned(), user.name.to_string()));
                 if *left == 0 {
@@ -107,6 +105,10 @@ pub fn read_by<'s, 't>(
                 }
             }
         }
+    }
+    // One that is being deleted is not judged, but those that use it are.
+    if found.len() < limit {
+        found.retain(|user| !user.deleting());
     }
     found.sort_by_key(|user| (user.kind.kind, user.kind, Arc::clone(&user.name)));
     found

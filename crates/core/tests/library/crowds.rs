@@ -53,6 +53,8 @@ const STEPS_PER_KB: usize = MICROS_PER_KB * 4;
 enum Crowd {
     /// In one namespace, all with the same references.
     Equal,
+    /// The same, and all are being deleted.
+    Leaving,
     /// The same, and as many as are looked at one by one.
     Few,
     /// Under one name in as many namespaces.
@@ -64,8 +66,9 @@ enum Crowd {
 }
 
 /// The states, and whether they are a cluster's.
-const STATES: [(Crowd, bool); 7] = [
+const STATES: [(Crowd, bool); 8] = [
     (Crowd::Few, true),
+    (Crowd::Leaving, true),
     (Crowd::Equal, false),
     (Crowd::Equal, true),
     (Crowd::Everywhere, false),
@@ -83,7 +86,7 @@ impl Crowd {
     /// The name and the namespace of an object.
     fn place(self, number: usize) -> (String, String) {
         match self {
-            Self::Equal | Self::Few | Self::Unique => (format!("n{number}"), "team".to_owned()),
+            Self::Equal | Self::Leaving | Self::Few | Self::Unique => (format!("n{number}"), "team".to_owned()),
             Self::Everywhere => ("notes".to_owned(), format!("home{number}")),
             Self::Near => (near(number), "team".to_owned()),
         }
@@ -100,7 +103,7 @@ impl Crowd {
     /// The name to which an object refers.
     fn target(self, number: usize) -> String {
         match self {
-            Self::Equal | Self::Few | Self::Everywhere => "notes".to_owned(),
+            Self::Equal | Self::Leaving | Self::Few | Self::Everywhere => "notes".to_owned(),
             Self::Near => near(0),
             Self::Unique => format!("n{number}"),
         }
@@ -109,7 +112,7 @@ impl Crowd {
     /// The names of the judged object, and of that to which it refers.
     fn judged(self) -> (String, String) {
         match self {
-            Self::Equal | Self::Few | Self::Everywhere => ("notes".to_owned(), "notes".to_owned()),
+            Self::Equal | Self::Leaving | Self::Few | Self::Everywhere => ("notes".to_owned(), "notes".to_owned()),
             Self::Near => (near(0), near(CROWD)),
             Self::Unique => ("n0".to_owned(), "n0".to_owned()),
         }
@@ -223,7 +226,10 @@ fn crowded(
         }
     }
     for kind in kinds(family) {
-        let base = base(bases, kind);
+        let mut base = base(bases, kind);
+        if crowd == Crowd::Leaving {
+            base["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        }
         let mut first = None;
         let state = snapshot.kind_mut(kind);
         let is_alike = crowd != Crowd::Unique;

@@ -50,10 +50,34 @@ struct Slot {
 #[derive(Debug, Clone)]
 struct Entries {
     index: &'static Index,
-    /// Objects by the hash of their key, then by namespace and name: those that are held, and the others.
-    sorted: [Sorted; 2],
+    /// Objects by the hash of their key, then by namespace and name, in the order of [`Part`].
+    sorted: [Sorted; 3],
     /// How many objects have a key with this hash, once that was asked for.
     counts: OnceLock<Map<Hash, usize, CHUNK>>,
+}
+
+/// Which objects of an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Those that are held and stay.
+    Staying,
+    /// Those that are held and being deleted.
+    Leaving,
+    /// Those that are not held.
+    NotHeld,
+}
+
+impl Part {
+    /// All that are held.
+    pub(crate) const HELD: [Self; 2] = [Self::Staying, Self::Leaving];
+
+    fn of(object: &Object) -> Self {
+        match object.held {
+            true if object.deleting() => Self::Leaving,
+            true => Self::Staying,
+            false => Self::NotHeld,
+        }
+    }
 }
 
 type Sorted = Map<Position, Arc<Object>, CHUNK>;
@@ -71,19 +95,19 @@ impl Indexes {
         self.0.get(index.place).map(|slot| slot.entries(index, all))
     }
 
-    /// The objects that have this key and are held or not, by namespace and name: in all namespaces, or in one. `all` are all
-    /// objects of the kind.
+    /// The objects of a part that have this key, by namespace and name: in all namespaces, or in one. `all` are all objects of
+    /// the kind.
     pub(super) fn find<'i>(
         &'i self,
         (index, key): (&'static Index, &str),
         namespace: Option<&str>,
-        held: bool,
+        part: Part,
         all: &'i Objects,
     ) -> impl Iterator<Item = &'i Arc<Object>> + use<'i> {
         let wanted = hash(key);
         let home: Option<Arc<str>> = namespace.map(Into::into);
         let first = (wanted, home.clone().map(|home| (home, "".into())));
-        let sorted = self.entries(index, all).and_then(|entries| entries.sorted.get(usize::from(!held)));
+        let sorted = self.entries(index, all).and_then(|entries| entries.sorted.get(part as usize));
         let found = sorted.into_iter().flat_map(move |sorted| sorted.range::<Position, _>(first.clone()..));
         let is_it = move |object: &Object| home.as_ref().is_none_or(|home| *home == object.namespace);
         let found = found.take_while(move |((hash, _), object)| *hash == wanted && is_it(object));
@@ -167,8 +191,11 @@ impl Entries {
             let object = Arc::clone(object);
             index.positions(&object).into_iter().map(move |position| (position, Arc::clone(&object)))
         };
-        let sorted = [all.kept_if(true), all.kept_if(false)];
-        Self { index, sorted: sorted.map(|it| it.flat_map(entries).collect()), counts: OnceLock::new() }
+        let [held, not_held] = [true, false].map(|held| all.kept_if(held));
+        let (leaving, staying): (Vec<_>, Vec<_>) = held.partition(|object| object.deleting());
+        let sorted = [staying, leaving, not_held.collect()];
+        let sorted = sorted.map(|it| it.into_iter().flat_map(entries).collect());
+        Self { index, sorted, counts: OnceLock::new() }
     }
 
     /// A copy with these changes.
@@ -183,8 +210,7 @@ impl Entries {
     fn change(&mut self, is_added: bool, object: &Arc<Object>) {
         for position in self.index.positions(object) {
             self.change_count(position.0, if is_added { 1 } else { -1 });
-            let [held, others] = &mut self.sorted;
-            let sorted = if object.held { held } else { others };
+            let Some(sorted) = self.sorted.get_mut(Part::of(object) as usize) else { continue };
             if is_added {
                 sorted.insert_cow(position, Arc::clone(object));
             } else {
@@ -230,14 +256,22 @@ mod tests {
     };
 
     fn object(namespace: &str, name: &str) -> Object {
-        let text = format!(r#"{{"metadata": {{"namespace": "{namespace}", "name": "{name}"}}}}"#);
+        read(&format!(r#""namespace": "{namespace}", "name": "{name}""#))
+    }
+
+    fn leaving(namespace: &str, name: &str) -> Object {
+        read(&format!(r#""namespace": "{namespace}", "name": "{name}", "deletionTimestamp": "now""#))
+    }
+
+    fn read(metadata: &str) -> Object {
+        let text = format!(r#"{{"metadata": {{{metadata}}}}}"#);
         let read = Object::read(&SECRET, &mut serde_json::Deserializer::from_str(&text));
         read.expect("an object").expect("a name")
     }
 
     fn found(state: &KindState, index: &'static Index, key: &str) -> Vec<String> {
-        state
-            .find((index, key), None, true)
+        let found = Part::HELD.into_iter().flat_map(|part| state.find((index, key), None, part));
+        found
             .map(|object| format!("{}/{}", object.namespace, object.name))
             .collect()
     }
@@ -262,6 +296,13 @@ mod tests {
         assert_eq!((state.count(&BY_START, "ab"), before.count(&BY_START, "ab")), (3, 3));
         assert_eq!(found(&state, &BY_NAME, "ab1"), ["b/ab1"]);
         assert_eq!(found(&state, &BY_NAME, "no2"), ["b/no2"]);
+        state.insert(leaving("a", "ab0"));
+        assert_eq!(found(&state, &BY_START, "ab"), ["a/ab2", "b/ab1", "a/ab0"]);
+        state.insert(object("a", "ab0"));
+        assert_eq!(found(&state, &BY_START, "ab"), ["a/ab0", "a/ab2", "b/ab1"]);
+        state.insert(leaving("a", "ab0"));
+        state.remove("a", "ab0");
+        assert_eq!(found(&state, &BY_START, "ab"), ["a/ab2", "b/ab1"]);
         assert_eq!(found(&state, &BY_START, "no"), [""; 0]);
         assert_eq!(found(&before, &BY_NAME, "ab1"), ["a/ab1", "b/ab1"]);
     }

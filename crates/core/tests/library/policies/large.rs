@@ -216,8 +216,8 @@ fn lists_that_are_longer_than_they_may_be() {
     }
 }
 
-/// Users of an object whose views take too many steps hide none of those behind them: the write is refused by each policy that
-/// could match one.
+/// Users of an object whose views take too many steps, and those that are being deleted, hide none of those behind them: the
+/// write is refused by each policy that could match one.
 #[test]
 fn large_users_of_a_written_object_hide_no_others() {
     let api = "kagent.dev/v1alpha2";
@@ -240,9 +240,12 @@ fn large_users_of_a_written_object_hide_no_others() {
     let rules = json!([{"id": "it", "endpoint": {"hosts": ["good.example"]}}]);
     let mut policy = denying(&rules);
     policy["spec"]["match"] = json!({"objectSelector": {"matchLabels": {"judged": "yes"}}});
-    for count in [1, 120] {
+    for (count, labels, is_leaving) in [(1, &many, false), (120, &many, false), (300, &json!({}), true)] {
         let mut state: Vec<Value> =
-            (0..count).map(|number| agent(&format!("a{number}"), many.clone())).collect();
+            (0..count).map(|number| agent(&format!("a{number}"), labels.clone())).collect();
+        for agent in state.iter_mut().filter(|_| is_leaving) {
+            agent["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        }
         state.extend([policy.clone(), config("good.example"), agent("z", json!({"judged": "yes"}))]);
         let update = json!({"operation": "UPDATE", "oldObject": config("good.example")});
         let case = case(&state, &config("evil.example"), &update);
