@@ -8,7 +8,12 @@ pub(crate) struct Lines<'t> {
     text: &'t str,
     /// The byte at which each line starts.
     starts: Vec<usize>,
+    /// The UTF-16 code units before each block of the text: a line may be very long, and have very many places.
+    before_blocks: Vec<usize>,
 }
+
+/// The bytes of a block.
+const BLOCK: usize = 1024;
 
 /// The byte at which each line of a text starts.
 fn line_starts(text: &str) -> Vec<usize> {
@@ -31,7 +36,11 @@ fn count_units(bytes: &[u8]) -> usize {
 impl<'t> Lines<'t> {
     /// Finds the lines of a text.
     pub(crate) fn new(text: &'t str) -> Self {
-        Self { text, starts: line_starts(text) }
+        let before_blocks = text.as_bytes().chunks(BLOCK).scan(0, |before, block| {
+            *before += count_units(block);
+            Some(*before)
+        });
+        Self { text, starts: line_starts(text), before_blocks: std::iter::once(0).chain(before_blocks).collect() }
     }
 
     /// The byte of a position. A position behind the end of its line or of the text is at that end, as the protocol says.
@@ -55,8 +64,14 @@ impl<'t> Lines<'t> {
         let at = self.text.floor_char_boundary(at);
         let line = self.starts.partition_point(|start| *start <= at).saturating_sub(1);
         let start = self.starts.get(line).copied().unwrap_or_default();
-        let character = count_units(self.text.as_bytes().get(start..at).unwrap_or_default());
-        Position { line: number(line), character: number(character) }
+        Position { line: number(line), character: number(self.units_before(at) - self.units_before(start)) }
+    }
+
+    /// The UTF-16 code units before a byte.
+    fn units_before(&self, at: usize) -> usize {
+        let block = at / BLOCK;
+        let within = self.text.as_bytes().get(block * BLOCK..at).unwrap_or_default();
+        self.before_blocks.get(block).copied().unwrap_or_default() + count_units(within)
     }
 
     /// The range from a byte to the one behind its end.
@@ -82,6 +97,18 @@ mod tests {
             let lines = Lines::new(text);
             let position = Position { line, character };
             assert_eq!((lines.offset(position), lines.position(at)), (at, position));
+        }
+    }
+
+    #[test]
+    fn counts_columns_of_a_line_of_many_blocks() {
+        let line = "a\u{e4}\u{1f980}".repeat(BLOCK);
+        let text = format!("\n{line}");
+        let lines = Lines::new(&text);
+        let mut character = 0;
+        for (at, one) in text.char_indices().skip(1) {
+            assert_eq!(lines.position(at), Position { line: 1, character });
+            character += u32::try_from(one.len_utf16()).unwrap_or_default();
         }
     }
 

@@ -213,7 +213,7 @@ export const a_line_with_very_many_findings_is_marked = () =>
         const item = (name) => ({ apiVersion: 'arkonis.dev/v1alpha1', kind: 'ArkMemory', metadata: { name, namespace: 'a' }, spec: { backend: 'rediss' } });
         const items = Array.from({ length: 5_000 }, (_, number) => item(`m-${number}`));
         await editor.open('one-line.json', JSON.stringify({ apiVersion: 'v1', kind: 'List', items }));
-        await editor.until(() => editor.marks('one-line.json').length === 501, () => 'many marks');
+        await editor.until(() => editor.marks('one-line.json').length === 5_000, () => 'a mark for each finding');
     });
 
 export const a_text_that_cannot_be_read_is_forgotten = () =>
