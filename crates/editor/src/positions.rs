@@ -40,7 +40,11 @@ impl<'t> Lines<'t> {
             *before += count_units(block);
             Some(*before)
         });
-        Self { text, starts: line_starts(text), before_blocks: std::iter::once(0).chain(before_blocks).collect() }
+        Self {
+            text,
+            starts: line_starts(text),
+            before_blocks: std::iter::once(0).chain(before_blocks).collect(),
+        }
     }
 
     /// The byte of a position. A position behind the end of its line or of the text is at that end, as the protocol says.

@@ -343,7 +343,8 @@ impl<'s> StateReader<'s> {
     ) -> impl Iterator<Item = &'s Object> + use<'s> {
         let state = self.kinds.get(kind);
         if let Some(state) = state.filter(|state| !state.holds_all()) {
-            let found = self.looked_at(state.find(by, namespace, Part::NotHeld)).filter(|object| self.counts(object));
+            let found =
+                self.looked_at(state.find(by, namespace, Part::NotHeld)).filter(|object| self.counts(object));
             found.take(MAX_UNKNOWN).for_each(|object| self.note(object));
         }
         let found = state.map(|state| Part::HELD.map(|part| state.find(by, namespace, part)));

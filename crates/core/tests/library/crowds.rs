@@ -86,7 +86,9 @@ impl Crowd {
     /// The name and the namespace of an object.
     fn place(self, number: usize) -> (String, String) {
         match self {
-            Self::Equal | Self::Leaving | Self::Few | Self::Unique => (format!("n{number}"), "team".to_owned()),
+            Self::Equal | Self::Leaving | Self::Few | Self::Unique => {
+                (format!("n{number}"), "team".to_owned())
+            }
             Self::Everywhere => ("notes".to_owned(), format!("home{number}")),
             Self::Near => (near(number), "team".to_owned()),
         }
@@ -112,7 +114,9 @@ impl Crowd {
     /// The names of the judged object, and of that to which it refers.
     fn judged(self) -> (String, String) {
         match self {
-            Self::Equal | Self::Leaving | Self::Few | Self::Everywhere => ("notes".to_owned(), "notes".to_owned()),
+            Self::Equal | Self::Leaving | Self::Few | Self::Everywhere => {
+                ("notes".to_owned(), "notes".to_owned())
+            }
             Self::Near => (near(0), near(CROWD)),
             Self::Unique => ("n0".to_owned(), "n0".to_owned()),
         }

@@ -104,14 +104,18 @@ impl Indexes {
         part: Part,
         all: &'i Objects,
     ) -> impl Iterator<Item = &'i Arc<Object>> + use<'i> {
-        let wanted = hash(key);
-        let home: Option<Arc<str>> = namespace.map(Into::into);
-        let first = (wanted, home.clone().map(|home| (home, "".into())));
         let sorted = self.entries(index, all).and_then(|entries| entries.sorted.get(part as usize));
-        let found = sorted.into_iter().flat_map(move |sorted| sorted.range::<Position, _>(first.clone()..));
-        let is_it = move |object: &Object| home.as_ref().is_none_or(|home| *home == object.namespace);
-        let found = found.take_while(move |((hash, _), object)| *hash == wanted && is_it(object));
-        found.map(|(_, object)| object)
+        let found = sorted.filter(|sorted| sorted.len() > 0).map(|sorted| {
+            let wanted = hash(key);
+            let home: Option<Arc<str>> = namespace.map(Into::into);
+            let first = (wanted, home.clone().map(|home| (home, "".into())));
+            let is_it = move |object: &Object| home.as_ref().is_none_or(|home| *home == object.namespace);
+            let found = sorted.range::<Position, _>(first..);
+            let found = found.take_while(move |((hash, _), object)| *hash == wanted && is_it(object));
+            // A range is large, and callers pass it on.
+            Box::new(found.map(|(_, object)| object)) as Box<dyn Iterator<Item = &'i Arc<Object>> + 'i>
+        });
+        found.into_iter().flatten()
     }
 
     /// How many objects have this key, without a look at each of them.
@@ -271,9 +275,7 @@ mod tests {
 
     fn found(state: &KindState, index: &'static Index, key: &str) -> Vec<String> {
         let found = Part::HELD.into_iter().flat_map(|part| state.find((index, key), None, part));
-        found
-            .map(|object| format!("{}/{}", object.namespace, object.name))
-            .collect()
+        found.map(|object| format!("{}/{}", object.namespace, object.name)).collect()
     }
 
     #[test]
