@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::kind::{Kind, NAMESPACE};
 use crate::object::KindState;
-use crate::object::index::{BY_NAME, Part};
+use crate::object::index::BY_NAME;
 
 /// So many words of a name are looked at, and so many objects of one name.
 const MOST: usize = 32;
@@ -56,10 +56,7 @@ impl Makers {
             return None;
         }
         let link = || {
-            state
-                .find((&BY_NAME, name), None, Part::Staying)
-                .take(MOST)
-                .find_map(|it| self.link(namespace, &it.namespace))
+            state.find((&BY_NAME, name), None).take(MOST).find_map(|it| self.link(namespace, &it.namespace))
         };
         let copied = || self.titles.get(*self.says.get(&key("", &format!("{}/{name}", kind.kind)))?);
         self.find(namespace, name).or_else(link).or_else(copied)

@@ -436,14 +436,24 @@ impl KindState {
         self.objects.get(namespace, name)
     }
 
-    /// The objects of a part with this key in the index, by namespace and name: of all namespaces, or of one.
+    /// The objects with this key in the index that are held, by namespace and name, those that are being deleted last: of all
+    /// namespaces, or of one.
     pub(super) fn find<'k>(
         &'k self,
         by: (&'static Index, &str),
         namespace: Option<&str>,
-        part: Part,
     ) -> impl Iterator<Item = &'k Arc<Object>> + use<'k> {
-        self.indexes.find(by, namespace, part, &self.objects)
+        let find = |part| self.indexes.find(by, namespace, part, &self.objects);
+        Part::HELD.map(find).into_iter().flatten()
+    }
+
+    /// Those that are not held.
+    pub(super) fn find_not_held<'k>(
+        &'k self,
+        by: (&'static Index, &str),
+        namespace: Option<&str>,
+    ) -> impl Iterator<Item = &'k Arc<Object>> + use<'k> {
+        self.indexes.find(by, namespace, Part::NotHeld, &self.objects)
     }
 
     /// Whether the object of this namespace and name has this key in the index.

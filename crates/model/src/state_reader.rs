@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::kind::Kind;
 use crate::makers::Makers;
-use crate::object::index::{BY_NAME, Index, Part};
+use crate::object::index::{BY_NAME, Index};
 use crate::object::{Coverage, DEFAULT_NAMESPACE, KindState, Kinds, Lookup, Object, Reference};
 use crate::platform_settings::PlatformSettings;
 use crate::request::Point;
@@ -304,8 +304,8 @@ impl<'s> StateReader<'s> {
         self.note_not_held(state, None);
         let counted = |state: &'s KindState| {
             if kind.counts.is_some() {
-                let parts = Part::HELD.into_iter().chain([Part::NotHeld]);
-                let all = parts.flat_map(|part| state.find((index, key), None, part));
+                let by = (index, key);
+                let all = state.find(by, None).chain(state.find_not_held(by, None));
                 return self.looked_at(all).filter(|object| self.counts(object)).count();
             }
             let is_found = |namespace: &str, name: &str| {
@@ -344,11 +344,10 @@ impl<'s> StateReader<'s> {
         let state = self.kinds.get(kind);
         if let Some(state) = state.filter(|state| !state.holds_all()) {
             let found =
-                self.looked_at(state.find(by, namespace, Part::NotHeld)).filter(|object| self.counts(object));
+                self.looked_at(state.find_not_held(by, namespace)).filter(|object| self.counts(object));
             found.take(MAX_UNKNOWN).for_each(|object| self.note(object));
         }
-        let found = state.map(|state| Part::HELD.map(|part| state.find(by, namespace, part)));
-        let found = found.into_iter().flatten().flatten();
+        let found = state.map(|state| state.find(by, namespace)).into_iter().flatten();
         self.looked_at(found.map(AsRef::as_ref)).filter(self.counting())
     }
 
@@ -360,7 +359,7 @@ impl<'s> StateReader<'s> {
         if lacks_some {
             self.note_unknown(kind, "", "");
         }
-        let mut not_held = self.looked_at(state.find((index, key), None, Part::NotHeld));
+        let mut not_held = self.looked_at(state.find_not_held((index, key), None));
         lacks_some || not_held.any(|object| self.counts(object))
     }
 

@@ -71,7 +71,7 @@ pub fn users<'s>(
 }
 
 /// The objects of a namespace whose views have values of the written object, directly or by way of others, and that are not
-/// being deleted, unless there are as many as `limit`: by kind and name, at most so many of a kind.
+/// being deleted, unless a kind has as many as `limit`: by kind and name, at most so many of a kind.
 pub fn read_by<'s, 't>(
     family: &'static Family,
     (written, trees): (&Subject<'_>, impl IntoIterator<Item = &'t Tree>),
@@ -107,7 +107,7 @@ pub fn read_by<'s, 't>(
         }
     }
     // One that is being deleted is not judged, but those that use it are.
-    if found.len() < limit {
+    if of_kinds.values().all(|left| *left > 0) {
         found.retain(|user| !user.deleting());
     }
     found.sort_by_key(|user| (user.kind.kind, user.kind, Arc::clone(&user.name)));

@@ -58,7 +58,7 @@ struct Entries {
 
 /// Which objects of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(super) enum Part {
     /// Those that are held and stay.
     Staying,
     /// Those that are held and being deleted.
@@ -69,7 +69,7 @@ pub(crate) enum Part {
 
 impl Part {
     /// All that are held.
-    pub(crate) const HELD: [Self; 2] = [Self::Staying, Self::Leaving];
+    pub(super) const HELD: [Self; 2] = [Self::Staying, Self::Leaving];
 
     fn of(object: &Object) -> Self {
         match object.held {
@@ -191,14 +191,14 @@ impl Index {
 
 impl Entries {
     fn of(index: &'static Index, all: &Objects) -> Self {
-        let entries = |object: &Arc<Object>| {
-            let object = Arc::clone(object);
-            index.positions(&object).into_iter().map(move |position| (position, Arc::clone(&object)))
-        };
-        let [held, not_held] = [true, false].map(|held| all.kept_if(held));
-        let (leaving, staying): (Vec<_>, Vec<_>) = held.partition(|object| object.deleting());
-        let sorted = [staying, leaving, not_held.collect()];
-        let sorted = sorted.map(|it| it.into_iter().flat_map(entries).collect());
+        let mut sorted = [Vec::new(), Vec::new(), Vec::new()];
+        for object in [true, false].into_iter().flat_map(|held| all.kept_if(held)) {
+            if let Some(of_part) = sorted.get_mut(Part::of(object) as usize) {
+                let positions = index.positions(object).into_iter();
+                of_part.extend(positions.map(|position| (position, Arc::clone(object))));
+            }
+        }
+        let sorted = sorted.map(|it| it.into_iter().collect());
         Self { index, sorted, counts: OnceLock::new() }
     }
 
@@ -212,9 +212,10 @@ impl Entries {
     }
 
     fn change(&mut self, is_added: bool, object: &Arc<Object>) {
+        let part = Part::of(object) as usize;
         for position in self.index.positions(object) {
             self.change_count(position.0, if is_added { 1 } else { -1 });
-            let Some(sorted) = self.sorted.get_mut(Part::of(object) as usize) else { continue };
+            let Some(sorted) = self.sorted.get_mut(part) else { continue };
             if is_added {
                 sorted.insert_cow(position, Arc::clone(object));
             } else {
@@ -274,7 +275,7 @@ mod tests {
     }
 
     fn found(state: &KindState, index: &'static Index, key: &str) -> Vec<String> {
-        let found = Part::HELD.into_iter().flat_map(|part| state.find((index, key), None, part));
+        let found = state.find((index, key), None);
         found.map(|object| format!("{}/{}", object.namespace, object.name)).collect()
     }
 
