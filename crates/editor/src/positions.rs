@@ -36,15 +36,12 @@ fn count_units(bytes: &[u8]) -> usize {
 impl<'t> Lines<'t> {
     /// Finds the lines of a text.
     pub(crate) fn new(text: &'t str) -> Self {
-        let before_blocks = text.as_bytes().chunks(BLOCK).scan(0, |before, block| {
+        let behind_blocks = text.as_bytes().chunks(BLOCK).scan(0, |before, block| {
             *before += count_units(block);
             Some(*before)
         });
-        Self {
-            text,
-            starts: line_starts(text),
-            before_blocks: std::iter::once(0).chain(before_blocks).collect(),
-        }
+        let before_blocks = std::iter::once(0).chain(behind_blocks).collect();
+        Self { text, starts: line_starts(text), before_blocks }
     }
 
     /// The byte of a position. A position behind the end of its line or of the text is at that end, as the protocol says.
