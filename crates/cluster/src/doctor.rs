@@ -7,7 +7,6 @@
 //! An object that could not be read becomes a check with the status `unknown`.
 
 mod ca_bundle;
-mod difference;
 mod entries;
 mod inferred;
 mod paused;

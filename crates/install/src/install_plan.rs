@@ -37,6 +37,46 @@ pub struct InstallPlan {
 }
 
 impl InstallPlan {
+    /// How an installation was made, as far as it shows: what changes its entries and rights. `arguments` are those of `serve`,
+    /// and `entries` the names of those that are there; where the arguments are not known, these show more.
+    pub fn inferred(
+        name: &str,
+        namespace: &str,
+        families: Vec<&'static Family>,
+        arguments: Option<&[&str]>,
+        entries: &[&str],
+    ) -> Self {
+        let has_entry = |start: &str| entries.iter().any(|entry| entry.starts_with(start));
+        let has_flag = |flag: &str| arguments.is_some_and(|arguments| arguments.contains(&flag));
+        let chosen = [
+            (Component::PolicyStrict, has_entry("strict.")),
+            (Component::CertManager, has_flag("--certs=cert-manager")),
+            (Component::CertFiles, has_flag("--certs=files")),
+            (Component::ArkBrokers, has_flag("--ark-brokers")),
+        ];
+        let is_without_policies = match arguments {
+            Some(_) => has_flag("--no-policies"),
+            None => has_entry("") && !has_entry("policies."),
+        };
+        Self {
+            name: name.to_owned(),
+            namespace: namespace.to_owned(),
+            image: concat!("memgate:", env!("CARGO_PKG_VERSION")).to_owned(),
+            endpoint: WebhookEndpoint::Service,
+            ca: None,
+            runbooks: None,
+            settings: Map::new(),
+            families,
+            policies: !is_without_policies,
+            events: !has_flag("--no-events"),
+            components: chosen
+                .into_iter()
+                .filter_map(|(component, is_on)| is_on.then_some(component))
+                .collect(),
+            webhook_port: None,
+        }
+    }
+
     /// Whether memgate itself writes its trust into the webhook configurations.
     pub fn has_own_certificates(&self) -> bool {
         !self.components.iter().any(|component| component.is_certificate())

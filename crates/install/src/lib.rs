@@ -9,6 +9,7 @@
 
 pub mod component;
 mod components;
+pub mod difference;
 mod entry;
 mod families;
 pub mod install_plan;
@@ -16,6 +17,8 @@ pub mod metadata;
 pub mod objects;
 pub mod pause;
 mod rbac;
+pub mod replica;
+pub mod rights;
 pub mod rows;
 mod webhooks;
 pub mod workload;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::check::{Check, CheckStatus};
 use crate::cluster_state::{Fetched, Installation};
-use crate::doctor::difference::{Difference, differences};
+use memgate_install::difference::{Difference, differences};
 use memgate_install::objects::{Objects, WebhookConfiguration};
 
 const ID: &str = "webhooks";

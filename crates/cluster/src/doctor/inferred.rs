@@ -5,12 +5,11 @@ use std::collections::BTreeSet;
 
 use crate::cluster_state::{Fetched, Installation};
 use memgate_install::component::Component;
-use memgate_install::install_plan::{InstallPlan, WebhookEndpoint};
+use memgate_install::install_plan::InstallPlan;
 use memgate_install::metadata::{DEFAULT_NAMESPACE, NAME, default_name};
 use memgate_model::family::Family;
 use memgate_model::settings::Settings;
 use memgate_platforms::default_settings;
-use serde_json::Map;
 
 /// The settings of an installation: those of the Deployment's flags, as `parse` reads a command line. Without
 /// flags, the families of which the configurations name a kind, or all.
@@ -30,33 +29,10 @@ pub(super) fn settings(found: &Installation, parse: fn(&[&str]) -> Option<Settin
 
 /// How memgate was installed, as far as the live objects show it: what changes entries.
 pub(super) fn plan(found: &Installation, namespace: &str, families: Vec<&'static Family>) -> InstallPlan {
-    let has_entry = |start: &str| found.all_own_entries().any(|entry| entry.name.starts_with(start));
-    let has_flag = |flag: &str| found.arguments().any(|argument| argument == flag);
-    let chosen = [
-        (Component::PolicyStrict, has_entry("strict.")),
-        (Component::CertManager, has_flag("--certs=cert-manager")),
-        (Component::CertFiles, has_flag("--certs=files")),
-        (Component::ArkBrokers, has_flag("--ark-brokers")),
-    ];
-    // Without the Deployment the entries show it.
-    let is_without_policies = match found.deployment {
-        Fetched::Found(_) => has_flag("--no-policies"),
-        _ => has_entry("") && !has_entry("policies."),
-    };
-    InstallPlan {
-        name: found.name.clone(),
-        namespace: namespace.to_owned(),
-        image: concat!("memgate:", env!("CARGO_PKG_VERSION")).to_owned(),
-        endpoint: WebhookEndpoint::Service,
-        ca: None,
-        runbooks: None,
-        settings: Map::new(),
-        families,
-        policies: !is_without_policies,
-        events: !has_flag("--no-events"),
-        components: chosen.into_iter().filter_map(|(component, is_on)| is_on.then_some(component)).collect(),
-        webhook_port: None,
-    }
+    let arguments: Vec<&str> = found.arguments().collect();
+    let arguments = matches!(found.deployment, Fetched::Found(_)).then_some(&*arguments);
+    let entries: Vec<&str> = found.all_own_entries().map(|entry| entry.name.as_str()).collect();
+    InstallPlan::inferred(&found.name, namespace, families, arguments, &entries)
 }
 
 /// The flags of `memgate manifests` for a plan, each with a blank in front.

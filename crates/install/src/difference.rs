@@ -10,17 +10,17 @@ const MAX_SHOWN_BYTES: usize = 100;
 
 /// One difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Difference {
+pub struct Difference {
     /// The names on the way to the field, with blanks between them.
-    pub(super) field: String,
+    pub field: String,
     /// What differs there, in words that follow the field.
-    pub(super) message: String,
+    pub message: String,
     /// The JSON pointer of a field that only the live object has: `kubectl apply` would leave it.
-    pub(super) added: Option<String>,
+    pub added: Option<String>,
 }
 
 /// The differences below a field and its JSON pointer in the live object.
-pub(super) fn differences(field: &str, pointer: &str, live: &Value, wanted: &Value) -> Vec<Difference> {
+pub fn differences(field: &str, pointer: &str, live: &Value, wanted: &Value) -> Vec<Difference> {
     if live == wanted || is_nothing(live) && is_nothing(wanted) {
         return Vec::new();
     }
