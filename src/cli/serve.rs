@@ -22,7 +22,7 @@ use memgate_certs::tls;
 use memgate_cluster::client::KubeContext;
 use memgate_cluster::installation::apiserver_version;
 use memgate_model::snapshot::Snapshot;
-use memgate_server::options::{HEALTH_PORT, Options, PORT};
+use memgate_server::options::{HEALTH_PORT, Options, OwnInstallation, OwnPod, PORT};
 use memgate_server::{Server, State, logs, runtime};
 use memgate_workbench::build::plan::Plan;
 use memgate_workbench::files::inputs::Inputs;
@@ -126,8 +126,9 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let runtime = runtime().context("failed to start the runtime")?;
     let (mut settings, keys) = args.settings.of_server()?;
     args.policies.apply(&mut settings.policies);
-    let options = options(args, &keys)?;
+    let mut options = options(args, &keys)?;
     settings.policies.own_namespace = args.certs.namespace();
+    options.installation = args.state.is_empty().then(|| installation(args));
     settings.platforms.watches_workloads = args.ark_brokers;
     let state = if args.state.is_empty() {
         let context = KubeContext { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
@@ -159,6 +160,21 @@ fn read_definitions(snapshot: &Snapshot) -> io::Result<()> {
     let families = snapshot.settings.families.clone();
     let read = move || crds.read_bundled(&families);
     thread::Builder::new().name("definitions".to_owned()).spawn(read).map(drop)
+}
+
+/// The installation that this server is a part of. The Deployment names its pod.
+fn installation(args: &Args) -> OwnInstallation {
+    let text = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
+    let pod = || {
+        let address = text("POD_IP")?.parse().ok()?;
+        Some(OwnPod { name: text("POD_NAME")?, uid: text("POD_UID")?, address })
+    };
+    OwnInstallation {
+        namespace: args.certs.namespace(),
+        configuration: args.certs.configuration().to_owned(),
+        arguments: std::env::args().collect(),
+        pod: pod(),
+    }
 }
 
 fn options(args: &Args, keys: &ServerKeys) -> anyhow::Result<Options> {

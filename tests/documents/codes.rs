@@ -35,6 +35,7 @@ pub(super) const WITHOUT_EXAMPLE: &[(&str, &str)] = &[
     ("sympozium/lookup-failed", "files are never out of reach"),
     ("memgate/kustomization-invalid", "it is about a kustomization; tests/ui shows it"),
     ("memgate/not-judged", "it is about --base; tests/pull_requests shows it"),
+    ("memgate/state-age", "files have no age; tests/apiserver shows it"),
     ("policy/default-missing", "only audits report it; tests/ui shows it"),
     ("policy/unused", "it is about --policy; tests/ui shows it"),
     ("policy/exemption-unused", "it hangs on the day; tests/ui shows it with --at"),

@@ -57,10 +57,14 @@ impl Clock {
         Client::new(service, client.default_namespace())
     }
 
+    /// By how many seconds the machine's clock is ahead of the apiserver's.
+    pub fn ahead(&self) -> i64 {
+        -self.0.apiserver.load(Ordering::Relaxed)
+    }
+
     /// By how many seconds the machine's clock is wrong; `None` while it is good enough.
     pub fn wrong_by(&self) -> Option<i64> {
-        let seconds = self.0.apiserver.load(Ordering::Relaxed);
-        (seconds.unsigned_abs() > WRONG).then_some(-seconds)
+        Some(self.ahead()).filter(|seconds| seconds.unsigned_abs() > WRONG)
     }
 
     /// The time now.

@@ -1,7 +1,7 @@
 //! memgate's certificates: CAs and what they sign, bundles of CAs, and keeping all of that up to date in a cluster.
 //!
 //! ```text
-//! clock, kube_api, library_error            what everything here, and the server, needs
+//! clock, kube_api, failure_log, library_error  what everything here, and the server, needs
 //! ca, ca_bundle, self_signed                values
 //! tls                                       the certificate that a server presents, and those of its callers
 //! manager ─▶ metrics                        the Secret and caBundle in a cluster
@@ -10,6 +10,7 @@
 //! It knows nothing of memory, and reads no Secret but that of the CA.
 
 pub mod clock;
+pub mod failure_log;
 pub mod kube_api;
 pub mod library_error;
 

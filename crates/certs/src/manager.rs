@@ -16,7 +16,6 @@
 //! A round takes place every two seconds, and at once when a configuration has changed. A failed step is logged once,
 //! tried again in the next round, and never ends the server.
 
-mod failure_log;
 mod lease;
 mod plan;
 mod webhook_config;
@@ -35,8 +34,8 @@ use crate::Builtin;
 use crate::ca::{Ca, Leaf};
 use crate::ca_bundle::CaCert;
 use crate::clock::{Clock, date};
+use crate::failure_log::FailureLog;
 use crate::kube_api::jitter;
-use crate::manager::failure_log::FailureLog;
 use crate::manager::plan::{CertSet, Data, Trusted, due_at, plan};
 use crate::manager::webhook_config::{LiveConfig, Observed, bundles};
 use crate::metrics::{CertKind, CertMetrics};

@@ -89,6 +89,8 @@ pub struct Review<'a> {
     pub dry_run: bool,
     /// The request to decide.
     pub request: Request<'a>,
+    /// For how many seconds nothing was heard of a kind by which it is decided; `None` while the state is current.
+    pub state_age: Option<u64>,
 }
 
 view! {
@@ -183,7 +185,7 @@ pub fn parse(body: &str) -> Result<Review<'_>, Malformed> {
         occasion: Occasion { user: sent.user_info.map(RawValue::get), ..Occasion::default() },
         cancelled: None,
     };
-    Ok(Review { uid, dry_run: sent.dry_run.unwrap_or_default(), request })
+    Ok(Review { uid, dry_run: sent.dry_run.unwrap_or_default(), request, state_age: None })
 }
 
 /// The head of a review whose object cannot be read, as a review of an empty object; `None` where it has none.

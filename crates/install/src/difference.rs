@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use crate::objects::WebhookConfiguration;
 
 /// The longest value in a message, in bytes: longer ones are conditions in CEL and whole entries.
 const MAX_SHOWN_BYTES: usize = 100;
@@ -17,6 +19,15 @@ pub struct Difference {
     pub message: String,
     /// The JSON pointer of a field that only the live object has: `kubectl apply` would leave it.
     pub added: Option<String>,
+}
+
+/// The entries of a configuration without their addresses, which differ from one installation to the next.
+pub fn compared(configuration: &WebhookConfiguration) -> Value {
+    let mut entries = json!(configuration.webhooks);
+    for entry in entries.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+        entry.remove("clientConfig");
+    }
+    entries
 }
 
 /// The differences below a field and its JSON pointer in the live object.

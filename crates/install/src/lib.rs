@@ -7,6 +7,7 @@
 //! InstallPlan ──objects::base──▶ Objects ──families, policies, components──▶ Objects ──render──▶ YAML
 //! ```
 
+pub mod asked;
 pub mod component;
 mod components;
 pub mod difference;

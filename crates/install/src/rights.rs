@@ -90,3 +90,30 @@ impl fmt::Display for Right {
         write!(out, "{verb} {resource}{dot}{group}{blank}{name}")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::install_plan::InstallPlan;
+
+    #[test]
+    fn the_rights_of_an_installation_are_those_of_its_roles() {
+        let plan = InstallPlan::inferred("memgate", "home", memgate_platforms::ALL.to_vec(), Some(&[]), &[]);
+        let rights = rights(&crate::objects(&plan));
+        let texts: Vec<String> =
+            rights.iter().map(|right| format!("{} {}", right.namespace, right)).collect();
+        for expected in [
+            " list memories.ark.mckinsey.com",
+            " patch mutatingwebhookconfigurations.admissionregistration.k8s.io memgate",
+            " create events.events.k8s.io",
+            "home get secrets memgate-ca",
+            "home create leases.coordination.k8s.io",
+        ] {
+            assert!(texts.iter().any(|text| text == expected), "{expected:?} is not among {texts:#?}");
+        }
+        let Some(own) = rights.iter().find(|right| right.name == "memgate-ca") else { panic!("{texts:?}") };
+        let of_other = own.review(Some(("home", "memgate")));
+        assert_eq!(of_other.pointer("/spec/user"), Some(&"system:serviceaccount:home:memgate".into()));
+        assert_eq!(own.review(None).get("kind"), Some(&"SelfSubjectAccessReview".into()));
+    }
+}

@@ -51,6 +51,8 @@ codes! { "memgate";
     OBJECT_REPEATED = "object-repeated", Duplicate;
     /// A reference to memory that is being deleted.
     REFERENCE_TERMINATING = "reference-terminating", Invalid;
+    /// An answer of a server that hears nothing from the apiserver.
+    STATE_AGE = "state-age", NotSupported;
     /// An object of state whose name or namespace cannot be read.
     STATE_UNREADABLE = "state-unreadable", TypeInvalid;
     /// An object that is too large to be read, or whose patch would be too large.

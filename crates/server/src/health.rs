@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -19,8 +19,10 @@ use tokio::time::{Instant, sleep};
 
 use crate::connection_limiter::ConnectionLimiter;
 use crate::metrics::{CONTENT_TYPE as METRICS_TYPE, Metrics, number};
+use crate::replica::Replica;
 use crate::router::AppState;
 use crate::shutdown::Drain;
+use crate::store::Stale;
 use memgate_certs::metrics::CertKind;
 use memgate_certs::tls::ServingCert;
 
@@ -36,6 +38,8 @@ pub(super) struct Health {
     pub(super) metrics: Arc<Metrics>,
     pub(super) certificate: Arc<ServingCert>,
     pub(super) drain: Drain,
+    /// What the replica knows of itself and of the others.
+    pub(super) replica: Arc<Replica>,
     /// The connections of the webhook.
     pub(super) connections: Arc<ConnectionLimiter>,
     /// Whether connections are being accepted.
@@ -48,6 +52,7 @@ pub(super) fn router(health: Arc<Health>) -> Router {
         .route("/livez", get(live))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
+        .route("/silent/{pod}", get(silent))
         .with_state(health)
 }
 
@@ -55,6 +60,18 @@ async fn live(State(health): State<Arc<Health>>) -> Response {
     match health.app.watchdog.stalled() {
         Some(text) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{text}\n")).into_response(),
         None => "ok\n".into_response(),
+    }
+}
+
+/// The answer to another replica: of how many kinds this one has heard nothing for a while. Only the pod that is asked about
+/// answers, as long as it is ready: its address may have been another one's.
+async fn silent(State(health): State<Arc<Health>>, Path(pod): Path<String>) -> Response {
+    match health.replica.pod() {
+        Some(own) if own.uid == pod && health.is_ready() => {
+            health.app.handler.store.stale().len().to_string().into_response()
+        }
+        Some(own) if own.uid == pod => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        _ => StatusCode::NOT_FOUND.into_response(),
     }
 }
 
@@ -68,10 +85,13 @@ async fn ready(State(health): State<Arc<Health>>) -> Response {
     for line in reasons {
         let _infallible = writeln!(text, "- {line}");
     }
-    // These do not make a replica unready: every replica watches the same apiserver, and an answer from an old state is
-    // better than no answer.
-    for (kind, age) in health.app.handler.store.stale() {
-        let (seconds, api_version) = (age.as_secs(), kind.api_version());
+    // These do not make a replica unready.
+    let store = &health.app.handler.store;
+    for unread in store.unread().iter().filter(|unread| !unread.is_needed) {
+        let _infallible = writeln!(text, "- not read, so reviews that need it get 503: {unread}");
+    }
+    for Stale { kind, heard, .. } in store.stale().iter() {
+        let (seconds, api_version) = (heard.elapsed().as_secs(), kind.api_version());
         let _infallible = writeln!(text, "- nothing heard for {seconds} s: {api_version} {}", kind.kind);
     }
     (status, text).into_response()
@@ -138,7 +158,7 @@ impl Health {
     }
 
     /// Why reviews should not be sent here; empty when ready.
-    fn not_ready_reasons(&self) -> Vec<String> {
+    pub(super) fn not_ready_reasons(&self) -> Vec<String> {
         let mut reasons = Vec::new();
         if !self.listening.load(Ordering::Acquire) {
             reasons.push("no connections are accepted yet".to_owned());
@@ -148,10 +168,9 @@ impl Health {
             reasons.push("shutting down".to_owned());
         }
         reasons.extend(self.certificate.not_ready_reason().map(str::to_owned));
-        let not_synced = self.app.handler.store.not_synced();
-        reasons.extend(
-            not_synced.iter().map(|kind| format!("not read yet: {} {}", kind.api_version(), kind.kind)),
-        );
+        let unread = self.app.handler.store.unread().into_iter().filter(|unread| unread.is_needed);
+        reasons.extend(unread.map(|unread| format!("not read yet: {unread}")));
+        reasons.extend(self.replica.gives_way());
         reasons
     }
 

@@ -41,9 +41,10 @@
 //! | `rejection` | errors and their HTTP status | `metrics` |
 //! | `body` | reads a request body; claims bytes for answers | `concurrency_limiter`, `options`, `rejection` |
 //! | `outcomes` | the labels under which a request can be counted | `metrics`, `rejection` |
+//! | `replica` | says what this replica knows and how old that is; asks the others | `metrics`, `options`, `store` |
 //! | `review` | answers one AdmissionReview | `deadline`, `decision_log`, `events`, `lookup`, `metrics`, `options`, `rejection`, `store` |
 //! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `connection`, `connection_limiter`, `deadline`, `logs`, `metrics`, `rejection`, `review`, `watchdog` |
-//! | `health` | `/livez`, `/readyz`, `/metrics` | `connection_limiter`, `shutdown`, `metrics`, `router` |
+//! | `health` | `/livez`, `/readyz`, `/metrics`, `/silent` | `connection_limiter`, `shutdown`, `metrics`, `replica`, `router` |
 
 mod decision_log;
 pub mod logs;
@@ -73,6 +74,7 @@ mod rejection;
 
 mod body;
 mod outcomes;
+mod replica;
 mod review;
 mod router;
 
@@ -84,8 +86,8 @@ mod test_support;
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
@@ -108,6 +110,7 @@ use crate::logs::{LogRate, LogRateLimiter};
 use crate::lookup::Lookups;
 use crate::metrics::Metrics;
 use crate::options::{Limits, Options, Timers};
+use crate::replica::Replica;
 use crate::review::ReviewHandler;
 use crate::router::AppState;
 use crate::shutdown::{Drain, Signals, wait_drained};
@@ -235,9 +238,18 @@ impl Server {
         let metrics = Arc::new(Metrics::new(outcomes::all()));
         let (app, event_writer) = app_state(&options, state, &metrics);
         let service = router::service(Arc::clone(&app));
+        let replica = Replica {
+            store: Arc::clone(&app.handler.store),
+            metrics: Arc::clone(&metrics),
+            clock: options.clock.clone(),
+            installation: options.installation.clone(),
+            port: health_listener.local_addr().map_or(0, |address| address.port()),
+            known: Mutex::default(),
+        };
         let health = Arc::new(Health {
             app,
             metrics,
+            replica: Arc::new(replica),
             certificate,
             drain: Drain::default(),
             connections: ConnectionLimiter::new(options.limits.connections),
@@ -438,7 +450,7 @@ fn serve_health(
 /// Starts the certificate manager and the watches, as far as they are wanted.
 fn spawn_with_cluster(
     tasks: &mut JoinSet<()>,
-    health: &Health,
+    health: &Arc<Health>,
     client: &Client,
     options: &Options,
     timers: &Arc<Timers>,
@@ -455,6 +467,8 @@ fn spawn_with_cluster(
         let manager = CertManager::new(builtin, client, options.clock.clone(), every, metrics, certificate);
         tasks.spawn(Box::pin(manager.run()));
     }
+    let (replica, watched) = (Arc::clone(&health.replica), Arc::clone(health));
+    tasks.spawn(replica.run(client.clone(), move || watched.not_ready_reasons()));
     let (groups, known) = watch::channel(ApiGroups::Unknown);
     tasks.spawn(poll_groups(client.clone(), groups, timers.discovery_interval));
     for kind in store.kinds() {

@@ -26,6 +26,7 @@ use crate::metrics::labels::{RequestLabels, ResultLabel};
 use crate::metrics::policies::PolicyMetrics;
 use memgate_certs::metrics::{CertMetrics, Label};
 use memgate_model::family::Family;
+use memgate_primitives::review_path::{Phase, config_name};
 
 /// The content type of [`Metrics::text`].
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -48,6 +49,11 @@ pub(super) struct Metrics {
     pub(super) connections: Gauge,
     pub(super) certs: Arc<CertMetrics>,
     pub(super) ready: Gauge,
+    pub(super) clock_offset: Gauge,
+    pub(super) rights_missing: Gauge,
+    replicas: Gauges,
+    entries: Labelled<[Label; 2], Gauge>,
+    entries_differing: Gauges,
 }
 
 impl Metrics {
@@ -82,6 +88,23 @@ impl Metrics {
             ),
             connections: add(all, "connections", "Open connections"),
             ready: add(all, "ready", "Whether the server is ready"),
+            clock_offset: add(
+                all,
+                "clock_offset_seconds",
+                "By how much the clock of the machine is ahead of the apiserver's",
+            ),
+            rights_missing: add(all, "rights_missing", "Rights that memgate's account lacks"),
+            replicas: add(all, "replicas", "Replicas by their Leases"),
+            entries: add(
+                all,
+                "webhook_entries",
+                "Entries of the webhook configurations that ask about something",
+            ),
+            entries_differing: add(
+                all,
+                "webhook_entries_differing",
+                "Entries of the webhook configurations that are not as memgate would install them",
+            ),
             registry,
         }
     }
@@ -107,6 +130,22 @@ impl Metrics {
         self.store_objects.get_or_create(&family).set(number(objects));
         self.store_not_held.get_or_create(&family).set(number(not_held));
         self.store_age.get_or_create(&family).set(age.as_secs_f64());
+    }
+
+    /// Sets how many replicas are in each state.
+    pub(super) fn set_replicas(&self, counts: [(&'static str, usize); 3]) {
+        for (state, count) in counts {
+            self.replicas.get_or_create(&[("state", state)]).set(number(count));
+        }
+    }
+
+    /// Sets how many entries of a configuration ask about something, by failure policy, and how many differ.
+    pub(super) fn set_entries(&self, call: Phase, asking: [(&'static str, usize); 2], differing: usize) {
+        let config = ("webhook_config", config_name(call));
+        for (policy, count) in asking {
+            self.entries.get_or_create(&[("failure_policy", policy), config]).set(number(count));
+        }
+        self.entries_differing.get_or_create(&[config]).set(number(differing));
     }
 
     /// All series as text.

@@ -5,7 +5,7 @@
 //! 504 (deadline). Beyond the connections the address with the most loses one (an IPv6 /64 counts as one): without a complete
 //! request head, else idle the longest. Handshakes have one token bucket for all callers.
 
-use std::net::{Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -57,6 +57,32 @@ pub struct Options {
     /// For how long pods are held because an object that they refer to is missing, from when it was found missing.
     /// Default: 30 s, which is enough for people and tools to apply related objects; with zero, pods are not held.
     pub reference_grace: Duration,
+    /// The installation that the server is a part of. Default: none, so that no replica is known.
+    pub installation: Option<OwnInstallation>,
+}
+
+/// The installation that a server is a part of.
+#[derive(Debug, Clone)]
+pub struct OwnInstallation {
+    /// The namespace of memgate.
+    pub namespace: String,
+    /// The name of both webhook configurations.
+    pub configuration: String,
+    /// The arguments of the server.
+    pub arguments: Vec<String>,
+    /// The pod that it runs in; without one it has no Lease.
+    pub pod: Option<OwnPod>,
+}
+
+/// The pod that a server runs in.
+#[derive(Debug, Clone)]
+pub struct OwnPod {
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// Its address.
+    pub address: IpAddr,
 }
 
 impl Options {
@@ -74,6 +100,7 @@ impl Options {
             events: true,
             policies: true,
             reference_grace: Duration::from_secs(30),
+            installation: None,
         }
     }
 }

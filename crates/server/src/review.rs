@@ -242,6 +242,7 @@ impl ReviewHandler {
         }
         let new = self.to_look_up(step, &decision)?;
         if new.is_empty() {
+            review.state_age = self.state_age(&decision);
             Ok(StepResult::Answered(self.finish(step, &review, decision)?))
         } else {
             Ok(StepResult::Unresolved { references: new, required: decision.required })
@@ -264,6 +265,12 @@ impl ReviewHandler {
             return Err(Rejection::LookupFailed);
         }
         Ok(Vec::new())
+    }
+
+    /// For how many seconds nothing was heard of what the decision goes by.
+    fn state_age(&self, decision: &Decision) -> Option<u64> {
+        let is_ours = !matches!(decision.reason, Reason::NotOurs | Reason::NotJudged);
+        is_ours.then(|| self.store.state_age(&decision.families))?.map(|age| age.as_secs())
     }
 
     /// Makes the answer to a decision, and logs and counts it.

@@ -18,6 +18,7 @@ mod policies;
 pub(super) mod watch;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -28,6 +29,8 @@ use crate::metrics::policies::Found;
 use crate::store::apply_event::StoreChange;
 use crate::store::holdings::{Holdings, Place};
 use crate::store::missing::{MissingReferences, Wait};
+use memgate_install::replica::SILENT_SECONDS;
+use memgate_model::decision::FamilyShare;
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
 use memgate_model::object::{Coverage, KindState, LookupAnswer, Object, Reference};
@@ -36,8 +39,11 @@ use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_primitives::budget::Budget;
 
-/// After this time without activity a watch is stale: two bookmarks are missing, also on a new connection.
-const STALE_AFTER: Duration = Duration::from_mins(2);
+/// After this time without activity a watch is stale.
+const STALE_AFTER: Duration = Duration::from_secs(SILENT_SECONDS);
+
+/// How long a kind may hold a start up that cannot be read, while others can.
+const UNREAD_AFTER: Duration = Duration::from_secs(30);
 
 /// The rate of log lines about objects that are not held: any user may write such objects.
 const NOT_HELD_LOG_RATE: LogRate = LogRate { burst: 1, refill: Duration::from_mins(1) };
@@ -50,6 +56,9 @@ pub(super) struct Store {
     /// Limits the log lines about objects that are not held.
     not_held_log: LogRateLimiter,
     watches: Mutex<BTreeMap<&'static Kind, Watch>>,
+    /// The stale kinds, as [`Store::note_stale`] found them.
+    stale: ArcSwap<Vec<Stale>>,
+    started: Instant,
     families: Vec<&'static Family>,
     missing: MissingReferences,
     /// Whether the state comes from files, without watches.
@@ -75,6 +84,35 @@ struct Watch {
     synced: bool,
     /// When the apiserver last sent anything; at first, when the store was made.
     last_activity: Instant,
+    /// Why the last request failed, if none has succeeded since.
+    failure: Option<String>,
+}
+
+/// A kind that nothing was heard of for two minutes.
+#[derive(Debug, Clone)]
+pub(super) struct Stale {
+    pub(super) kind: &'static Kind,
+    /// When it was heard of last.
+    pub(super) heard: Instant,
+    /// Why, if a request has failed.
+    pub(super) why: Option<String>,
+}
+
+/// A kind that was not listed yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Unread {
+    pub(super) kind: &'static Kind,
+    /// Why, if a request has failed.
+    pub(super) why: Option<String>,
+    /// Whether the replica is not ready without it. Else only reviews that need it are not answered.
+    pub(super) is_needed: bool,
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, why) = (self.kind, self.why.as_deref().unwrap_or("no answer yet"));
+        write!(out, "{} {} ({why})", kind.api_version(), kind.kind)
+    }
 }
 
 impl Store {
@@ -108,8 +146,9 @@ impl Store {
             .filter(|(_, selector)| selector.is_some() && snapshot.settings.platforms.watches_workloads);
         let kinds = families.iter().flat_map(|family| family.kinds.watched).chain(of_policies);
         let kinds = kinds.chain(workloads.map(|(kind, _)| kind));
-        let last_activity = Instant::now();
-        let watches = kinds.map(|kind| (*kind, Watch { synced, last_activity })).collect();
+        let started = Instant::now();
+        let watch = |kind: &&'static Kind| (*kind, Watch { synced, last_activity: started, failure: None });
+        let watches = kinds.map(watch).collect();
         Self {
             published: ArcSwap::from_pointee(snapshot.clone()),
             latest: Mutex::new(Latest {
@@ -119,6 +158,8 @@ impl Store {
             }),
             not_held_log: LogRateLimiter::new(NOT_HELD_LOG_RATE),
             watches: Mutex::new(watches),
+            stale: ArcSwap::default(),
+            started,
             families,
             missing: MissingReferences::new(reference_grace),
             fixed: synced,
@@ -161,9 +202,18 @@ impl Store {
             .all(|kind| self.is_synced(kind))
     }
 
-    /// The watched kinds that were not listed yet.
-    pub(super) fn not_synced(&self) -> Vec<&'static Kind> {
-        self.watches().iter().filter(|(_, watch)| !watch.synced).map(|(kind, _)| *kind).collect()
+    /// The watched kinds that were not listed yet. After a while a platform's kind is not needed if the apiserver listed others;
+    /// policies are needed by every review.
+    pub(super) fn unread(&self) -> Vec<Unread> {
+        let watches = self.watches();
+        let is_late = self.started.elapsed() > UNREAD_AFTER && watches.values().any(|watch| watch.synced);
+        let unread = watches.iter().filter(|(_, watch)| !watch.synced);
+        let unread = unread.map(|(kind, watch)| Unread {
+            kind,
+            why: watch.failure.clone(),
+            is_needed: !is_late || policies::is_compiled(kind),
+        });
+        unread.collect()
     }
 
     /// What the last audit found of each policy.
@@ -215,7 +265,7 @@ impl Store {
         // Dropped without the lock: they may hold the last references to ten thousand objects.
         drop((before, published));
         self.log_not_held(lost.as_deref());
-        self.watches().insert(kind, Watch { synced: true, last_activity: Instant::now() });
+        self.watches().insert(kind, Watch { synced: true, last_activity: Instant::now(), failure: None });
         // Only now: a review that finds the object missing from here on checks the state again.
         if !is_removal {
             self.forget_missing(kind, inserted.as_ref());
@@ -322,6 +372,14 @@ impl Store {
     pub(super) fn record_activity(&self, kind: &Kind) {
         if let Some(watch) = self.watches().get_mut(kind) {
             watch.last_activity = Instant::now();
+            watch.failure = None;
+        }
+    }
+
+    /// Records why a request about a kind failed.
+    pub(super) fn record_failure(&self, kind: &Kind, why: String) {
+        if let Some(watch) = self.watches().get_mut(kind) {
+            watch.failure = Some(why);
         }
     }
 
@@ -337,10 +395,39 @@ impl Store {
         self.families.iter().map(family).collect()
     }
 
-    /// The kinds whose watches are stale, and their time without activity.
-    pub(super) fn stale(&self) -> Vec<(&'static Kind, Duration)> {
-        let kinds = self.kinds().into_iter().map(|kind| (kind, self.age(kind)));
-        kinds.filter(|(_, age)| *age > STALE_AFTER).collect()
+    /// Looks which kinds are stale, for the answers until the next look.
+    pub(super) fn note_stale(&self) -> Arc<Vec<Stale>> {
+        let watches = self.watches();
+        let is_stale = |watch: &Watch| watch.synced && watch.last_activity.elapsed() > STALE_AFTER;
+        let stale = watches.iter().filter(|(_, watch)| !self.fixed && is_stale(watch));
+        let stale =
+            stale.map(|(kind, watch)| Stale { kind, heard: watch.last_activity, why: watch.failure.clone() });
+        let stale = Arc::new(stale.collect());
+        drop(watches);
+        self.stale.store(Arc::clone(&stale));
+        stale
+    }
+
+    /// The stale kinds.
+    pub(super) fn stale(&self) -> Arc<Vec<Stale>> {
+        self.stale.load_full()
+    }
+
+    /// How old the oldest of the stale kinds is by which these platforms, and policies, decide.
+    pub(super) fn state_age(&self, families: &[FamilyShare]) -> Option<Duration> {
+        let is_used = |kind: &&'static Kind| {
+            policies::WATCHED.contains(kind)
+                || families.iter().any(|share| share.family.kinds.watched.contains(kind))
+        };
+        let stale = self.stale.load();
+        stale.iter().filter(|stale| is_used(&stale.kind)).map(|stale| stale.heard.elapsed()).max()
+    }
+
+    /// How long ago the kind was heard of that was heard of longest ago.
+    pub(super) fn silence(&self) -> Duration {
+        let watches = self.watches();
+        let heard = watches.values().filter(|watch| watch.synced).map(|watch| watch.last_activity);
+        heard.min().filter(|_| !self.fixed).map_or(Duration::ZERO, |heard| heard.elapsed())
     }
 
     fn age(&self, kind: &Kind) -> Duration {
@@ -485,12 +572,12 @@ mod tests {
     fn is_not_synced_until_every_kind_is() {
         let store = Store::watching(memgate_platforms::default_settings(), Duration::ZERO, true);
         let kinds = store.kinds();
-        assert_eq!(store.not_synced(), kinds);
+        assert_eq!(store.unread().len(), kinds.len());
         for kind in &kinds {
             assert!(!store.is_synced(kind));
             store.apply(kind, StoreChange::Replace(Box::new(KindState::new(Coverage::Watched))));
         }
-        assert!(store.not_synced().is_empty());
+        assert!(store.unread().is_empty());
     }
 
     #[test]
@@ -526,10 +613,55 @@ mod tests {
             store.record_activity(kind);
         }
         assert!(age(&store) >= STALE_AFTER * 2);
-        assert!(store.stale().iter().any(|(kind, _)| *kind == kinds[0]));
         store.record_activity(kinds[0]);
         assert!(age(&store) < STALE_AFTER);
-        assert!(store.stale().is_empty());
+    }
+
+    #[test]
+    fn an_answer_is_as_old_as_the_kinds_that_it_goes_by() {
+        let store = Store::watching(memgate_platforms::default_settings(), Duration::ZERO, true);
+        for kind in store.kinds() {
+            store.apply(kind, StoreChange::Replace(Box::new(KindState::new(Coverage::Watched))));
+        }
+        let share = |family| FamilyShare { family, edits: 0 };
+        let [ark, orka] = [share(&memgate_platforms::ark::FAMILY), share(&memgate_platforms::orka::FAMILY)];
+        let old =
+            |kind: &'static Kind| store.watches().get_mut(kind).unwrap().last_activity -= STALE_AFTER * 2;
+        old(ark.family.kinds.watched[0]);
+        store.record_failure(ark.family.kinds.watched[0], "500".to_owned());
+        assert_eq!(store.state_age(&[ark]), None, "it was not looked at yet");
+        let stale = store.note_stale();
+        assert_eq!((stale.len(), stale[0].why.as_deref()), (1, Some("500")));
+        assert!(store.state_age(&[orka, ark]).is_some_and(|age| age >= STALE_AFTER * 2));
+        assert_eq!((store.state_age(&[orka]), store.state_age(&[])), (None, None));
+        old(&memgate_model::kind::MEMORY_POLICY);
+        store.note_stale();
+        assert!(store.state_age(&[orka]).is_some() && store.state_age(&[]).is_some(), "policies judge all");
+        store.record_activity(ark.family.kinds.watched[0]);
+        store.record_activity(&memgate_model::kind::MEMORY_POLICY);
+        store.note_stale();
+        assert_eq!(store.state_age(&[ark]), None);
+    }
+
+    #[test]
+    fn a_kind_that_cannot_be_read_holds_a_start_up_for_a_while() {
+        let mut store = Store::watching(memgate_platforms::default_settings(), Duration::ZERO, true);
+        let [broken, policies] =
+            [memgate_platforms::ark::FAMILY.kinds.watched[0], &memgate_model::kind::MEMORY_POLICY];
+        store.record_failure(broken, "500: no conversion".to_owned());
+        let needed = |store: &Store| -> Vec<_> {
+            store.unread().into_iter().filter(|unread| unread.is_needed).map(|unread| unread.kind).collect()
+        };
+        store.started -= UNREAD_AFTER * 2;
+        assert_eq!(needed(&store).len(), store.kinds().len(), "the apiserver does not answer at all");
+        for kind in store.kinds().into_iter().filter(|kind| ![broken, policies].contains(kind)) {
+            store.apply(kind, StoreChange::Replace(Box::new(KindState::new(Coverage::Watched))));
+        }
+        assert_eq!(needed(&store), [policies]);
+        let texts: Vec<_> = store.unread().iter().map(ToString::to_string).collect();
+        assert!(texts.iter().any(|text| text.ends_with("Memory (500: no conversion)")), "{texts:?}");
+        store.started = Instant::now();
+        assert_eq!(needed(&store).len(), 2);
     }
 
     fn object(kind: &'static Kind, name: &str) -> Object {
@@ -600,7 +732,7 @@ mod tests {
     #[test]
     fn a_fixed_state_is_always_synced_and_never_old() {
         let store = Store::fixed(Snapshot::new(memgate_platforms::default_settings()));
-        assert!(store.not_synced().is_empty());
+        assert!(store.unread().is_empty());
         assert!(store.stats().iter().all(|(_, _, age)| age.is_zero()));
     }
 }

@@ -118,6 +118,11 @@ impl CertArgs {
         self.namespace.clone().unwrap_or_else(own_namespace)
     }
 
+    /// The name of both webhook configurations.
+    pub(super) fn configuration(&self) -> &str {
+        &self.webhook_configuration
+    }
+
     fn builtin(&self, policy: CertPolicy) -> Builtin {
         let namespace = self.namespace();
         let mut names = service_names(&self.service, &namespace);

@@ -15,8 +15,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::Builtin;
 use crate::clock::Clock;
+use crate::failure_log::FailureLog;
 use crate::kube_api::jitter;
-use crate::manager::failure_log::FailureLog;
 
 /// After how many seconds without a renewal another replica takes the Lease, and how long before that the holder renews
 /// it.

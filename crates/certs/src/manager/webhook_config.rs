@@ -21,8 +21,8 @@ use serde_json::{Value, json};
 use tokio::sync::watch::Sender;
 
 use crate::ca_bundle::{self, CaCert};
+use crate::failure_log::FailureLog;
 use crate::kube_api::webhook_configs;
-use crate::manager::failure_log::FailureLog;
 use memgate_primitives::review_path::{Phase, config_name};
 
 /// The field manager of `caBundle`.

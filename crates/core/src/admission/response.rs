@@ -10,6 +10,7 @@ use memgate_model::decision::{Decision, NotShown};
 use memgate_model::edit::Edit;
 use memgate_model::finding::{Cause, Finding, Severity, codes};
 use memgate_model::reason::Reason;
+use memgate_platforms::common::STATE_AGE;
 use memgate_primitives::credential::masked_keys;
 use memgate_primitives::members::Members;
 use memgate_primitives::number::more;
@@ -117,7 +118,7 @@ impl<'a> ReviewResponse<'a> {
         if !patch.is_empty() {
             write_patch(&mut out, &patch);
         }
-        let warnings = if self.refused.is_some() { Vec::new() } else { self.warnings(&warnings) };
+        let warnings = self.warnings(if self.refused.is_some() { &[] } else { &warnings });
         if !warnings.is_empty() {
             out.extend_from_slice(br#","warnings":"#);
             texts(&mut out, &warnings);
@@ -192,11 +193,14 @@ impl<'a> ReviewResponse<'a> {
 
     /// The texts of the warnings that fit; the last text counts the others.
     fn warnings(&self, warnings: &[&Finding]) -> Vec<String> {
-        let texts: Vec<String> = warnings.iter().map(|finding| warning(finding)).collect();
+        let age = self.judged_by.and(self.review.state_age).map(state_age);
+        let texts: Vec<String> =
+            age.into_iter().chain(warnings.iter().map(|finding| warning(finding))).collect();
         let mut left = MAX_WARNINGS_BYTES - "and 1000000 more warnings (memgate)".len();
         let mut shown: Vec<String> =
             texts.iter().take_while(|text| takes(&mut left, text.len())).cloned().collect();
-        let more = texts.len() - shown.len() + self.not_shown().warnings;
+        let not_shown = if self.refused.is_some() { 0 } else { self.not_shown().warnings };
+        let more = texts.len() - shown.len() + not_shown;
         if more > 0 {
             shown.push(format!("and {more} more warnings (memgate)"));
         }
@@ -213,11 +217,20 @@ impl<'a> ReviewResponse<'a> {
             annotations.insert("policies", names(decision.policies.join(",")));
         }
         annotations.insert("reason", self.reason.name().into());
+        annotations.extend(self.review.state_age.map(|seconds| ("state-age", seconds.to_string().into())));
         annotations.extend(self.judged_by.map(|_| ("uid", plain(&self.review.uid))));
         annotations.retain(|_, text| !text.is_empty());
         out.extend_from_slice(br#","auditAnnotations":"#);
         texts(out, &annotations);
     }
+}
+
+/// The warning that an answer may be as old as the state.
+fn state_age(seconds: u64) -> String {
+    format!(
+        "memgate has heard nothing from the apiserver for {seconds} s and answers from what it knew{}",
+        STATE_AGE.in_text()
+    )
 }
 
 /// The causes that fit. kubectl prints the causes and not the message, so the last one counts those that are missing.

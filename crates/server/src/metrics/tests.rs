@@ -19,7 +19,7 @@ use memgate_primitives::pointer::Pointer;
 use memgate_primitives::review_path::Phase;
 
 /// How many series one replica may have.
-const MAX_SERIES: usize = 1932;
+const MAX_SERIES: usize = 1943;
 
 /// Metrics that have counted everything that can be counted.
 fn all() -> Metrics {
@@ -58,6 +58,10 @@ fn all() -> Metrics {
         metrics.certs.set_validity(kind, (0, 1));
     }
     metrics.certs.set_renewal(CertKind::Ca, 1);
+    metrics.set_replicas([("heard", 1), ("silent", 0), ("unknown", 0)]);
+    for call in Phase::ALL {
+        metrics.set_entries(call, [("Fail", 1), ("Ignore", 0)], 0);
+    }
     count_policies(&metrics);
     metrics
 }

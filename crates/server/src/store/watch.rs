@@ -24,7 +24,7 @@ use kube::{Api, Client};
 use tokio::sync::watch::{self, Receiver};
 use tokio::task::{spawn_blocking, yield_now};
 
-use crate::logs::{LogRate, LogRateLimiter};
+use crate::logs::LogRateLimiter;
 use crate::options::Timers;
 use crate::store::Store;
 use crate::store::apply_event::{RawObject, StoreChange, UNREADABLE_LOG_RATE, apply_event};
@@ -53,9 +53,6 @@ const OBJECTS_PER_TURN: usize = 50;
 /// How many objects a page of a list has; a fifth of it, again and again, if such a page has too many bytes.
 const PAGE_SIZE: u32 = 500;
 
-/// The rate of log lines about failures of a watch, so that a long outage does not fill the log.
-const FAILURE_LOG_RATE: LogRate = LogRate { burst: 1, refill: Duration::from_mins(5) };
-
 /// Keeps the store up to date with all objects of `kind`; never ends.
 pub(crate) async fn follow(
     store: Arc<Store>,
@@ -73,7 +70,6 @@ pub(crate) async fn follow(
         selector,
         idle_timeout,
         page_size: PAGE_SIZE,
-        failures: LogRateLimiter::new(FAILURE_LOG_RATE),
         unreadable: LogRateLimiter::new(UNREADABLE_LOG_RATE),
     };
     loop {
@@ -134,7 +130,6 @@ struct Watched {
     selector: Option<String>,
     idle_timeout: Duration,
     page_size: u32,
-    failures: LogRateLimiter,
     unreadable: LogRateLimiter,
 }
 
@@ -190,12 +185,26 @@ impl Watched {
                 }
                 Err(error) => {
                     let pause = backoff.next().unwrap_or(Duration::from_secs(30));
-                    log_failure(&self.failures, kind, &error, pause);
+                    self.note_failure(&error, pause);
                     tokio::time::sleep(pause).await;
                 }
             }
         }
         WatchEnd::Relist
+    }
+
+    /// Remembers why a request failed. An outage fails for all kinds, so the replica logs it, and not each watch.
+    fn note_failure(&self, error: &watcher::Error, pause: Duration) {
+        let (kind, group, error) = (self.kind.kind, self.kind.group_in_words(), explained(error));
+        let again_in_ms = pause.as_millis();
+        tracing::debug!(
+            kind,
+            group,
+            error,
+            again_in_ms,
+            "the watch failed; the objects that are known count"
+        );
+        self.store.record_failure(self.kind, error);
     }
 }
 
@@ -225,17 +234,6 @@ async fn replace_aside(store: &Arc<Store>, kind: &'static Kind) {
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
         // The runtime is shutting down.
         Ok(()) | Err(_) => {}
-    }
-}
-
-fn log_failure(log_limiter: &LogRateLimiter, kind: &Kind, error: &watcher::Error, pause: Duration) {
-    let (kind, group, error, again_in) =
-        (kind.kind, kind.group_in_words(), explained(error), pause.as_millis());
-    let message = "the watch failed; the objects that are known count until it works again";
-    if let Ok(suppressed) = log_limiter.take(kind) {
-        tracing::warn!(kind, group, error, again_in_ms = again_in, suppressed, "{message}");
-    } else {
-        tracing::debug!(kind, group, error, again_in_ms = again_in, "{message}");
     }
 }
 

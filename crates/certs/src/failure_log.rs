@@ -7,12 +7,12 @@ use crate::library_error::explained;
 
 /// The last failure of each step that fails.
 #[derive(Debug, Default)]
-pub(super) struct FailureLog(BTreeMap<String, String>);
+pub struct FailureLog(BTreeMap<String, String>);
 
 impl FailureLog {
     /// Logs that a step has failed, unless it failed in the same way the last time, or that it succeeded again. Returns what
     /// it gave.
-    pub(super) fn log<T>(
+    pub fn log<T>(
         &mut self,
         step: &str,
         result: Result<T, impl Into<Box<dyn Error + Send + Sync>>>,
@@ -37,7 +37,7 @@ impl FailureLog {
 
     /// The last failure of a step; empty when it does not fail.
     #[cfg(test)]
-    pub(super) fn last(&self, step: &str) -> &str {
+    pub(crate) fn last(&self, step: &str) -> &str {
         self.0.get(step).map_or("", String::as_str)
     }
 }
