@@ -23,6 +23,7 @@
 //! failing_lookups                                    lookups that fail
 //! sizes                                              objects whose reviews are large
 //! faults                                             failures around memgate that must not lose a call
+//! knowledge                                          what a replica knows of itself, and how old that is
 //! releases                                           which trials a run takes
 //! request, samples, shell                            helpers
 //! ```
@@ -60,6 +61,7 @@ mod faults;
 mod fixture;
 mod going;
 mod installed;
+mod knowledge;
 mod kubectl_output;
 mod layouts;
 mod manifests;
@@ -124,6 +126,7 @@ fn trials() -> Result<Vec<Trial>> {
         events::trials(),
         failing_lookups::trials(),
         faults::trials(),
+        knowledge::trials(),
         access::trials(),
         deletion::trials(),
         deploy::trials(),

@@ -6,30 +6,27 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1;
 use memgate_model::label_selector::{LabelSelector, LabelValue, Requirement, SelectorOperator};
 use memgate_model::object::Object;
 
-/// Whether an entry can ask about something, as far as that shows, beside what is installed under its name: a rule is about
-/// the same, no condition is `false`, no object needs a further label, and a Namespace of those that are known fits. Without any
-/// that are known none may need a further label.
+/// Whether an entry can ask about something, as far as that shows, beside what is installed under its name (without such, itself):
+/// a rule is about the same, no condition is `false`, no object needs a further label, and a Namespace of those that are known
+/// fits. Where none is known none may need a further label.
 pub fn asks(live: &MutatingWebhook, wanted: Option<&MutatingWebhook>, namespaces: &[&Object]) -> bool {
-    let rules = || live.rules.iter().flatten();
-    let is_about = |rule: &RuleWithOperations| rules().any(|live| overlap(live, rule));
-    let mut installed = wanted.iter().flat_map(|wanted| wanted.rules.iter().flatten()).peekable();
-    let has_rule =
-        if installed.peek().is_some() { installed.any(is_about) } else { rules().next().is_some() };
+    let wanted = wanted.unwrap_or(live);
+    let installed = || wanted.rules.iter().flatten();
+    let has_rule = live.rules.iter().flatten().any(|live| installed().any(|rule| overlap(live, rule)));
     let is_off =
         live.match_conditions.iter().flatten().any(|condition| condition.expression.trim() == "false");
     let selector = read(live.namespace_selector.as_ref());
+    let is_fit = |namespace: &&Object| {
+        let label = |key: &str| namespace.label(key).map_or(LabelValue::Missing, LabelValue::Found);
+        selector.matches(label) == Some(true)
+    };
     let selects = if namespaces.is_empty() {
-        !is_narrower(&selector, &read(wanted.and_then(|wanted| wanted.namespace_selector.as_ref())))
+        !is_narrower(&selector, &read(wanted.namespace_selector.as_ref()))
     } else {
-        let is_fit = |namespace: &&Object| {
-            let label = |key: &str| namespace.label(key).map_or(LabelValue::Missing, LabelValue::Found);
-            selector.matches(label) == Some(true)
-        };
         namespaces.iter().any(is_fit)
     };
-    let objects =
-        |entry: Option<&MutatingWebhook>| read(entry.and_then(|entry| entry.object_selector.as_ref()));
-    has_rule && !is_off && selects && !is_narrower(&objects(Some(live)), &objects(wanted))
+    let [objects, installed] = [live, wanted].map(|entry| read(entry.object_selector.as_ref()));
+    has_rule && !is_off && selects && !is_narrower(&objects, &installed)
 }
 
 /// Whether two rules have a request in common.

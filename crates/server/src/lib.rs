@@ -12,8 +12,8 @@
 //! [`router()`] is the same without sockets, for tests.
 //!
 //! Nothing here knows a single family; [`memgate_core::decide`] decides. The server reads no Secret except that of its own CA.
-//! It sends requests to the apiserver only. It writes the
-//! Secret of its CA, `caBundle` in its own webhook configurations, and Events.
+//! It sends requests to the apiserver, and to other replicas when that one is silent. It writes the Secret of its CA, `caBundle`
+//! in its own webhook configurations, a Lease of its own, and Events.
 //!
 //! # Modules
 //!

@@ -283,13 +283,38 @@ fn json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
 
 #[cfg(test)]
 mod tests {
-    use crate::admission::{parse, review};
+    use crate::admission::{hold, parse, respond, review};
     use memgate_model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
     use memgate_model::policy::Policies;
     use memgate_model::request::{Occasion, Point};
     use memgate_model::snapshot::Snapshot;
     use memgate_policy::{put, timestamp};
+    use memgate_primitives::review_path::Phase;
     use serde_json::{Value, json};
+
+    #[test]
+    fn says_how_old_the_state_is() {
+        let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+            "uid": "1", "kind": {"group": "arkonis.dev", "version": "v1alpha1", "kind": "ArkMemory"},
+            "namespace": "team-a", "operation": "CREATE",
+            "object": {"metadata": {"name": "a"}, "spec": {"backend": "in-context"}},
+        }});
+        let body = body.to_string();
+        let mut parsed = parse(&body).expect("a review");
+        parsed.state_age = Some(351);
+        let snapshot = Snapshot::new(memgate_platforms::default_settings());
+        let decision = crate::decide::decide(&parsed.request, &snapshot);
+        let answer = |bytes: Vec<u8>| -> Value { serde_json::from_slice(&bytes).expect("JSON") };
+        let judged = answer(respond(Phase::Validate, &parsed, &decision).expect("an answer"));
+        let text = "memgate has heard nothing from the apiserver for 351 s and answers from what it knew (memgate memgate/state-age)";
+        assert_eq!(judged.pointer("/response/warnings"), Some(&json!([text])));
+        assert_eq!(judged.pointer("/response/auditAnnotations/state-age"), Some(&json!("351")));
+        let held = answer(hold(&parsed, &decision, "it waits"));
+        assert_eq!(held.pointer("/response/warnings"), Some(&json!([text])));
+        let other_call = answer(respond(Phase::Mutate, &parsed, &decision).expect("an answer"));
+        assert_eq!(other_call.pointer("/response/warnings"), None, "once is enough");
+        assert_eq!(other_call.pointer("/response/auditAnnotations/state-age"), Some(&json!("351")));
+    }
 
     #[test]
     fn names_policies_and_exemptions_in_audit_annotations() {
