@@ -61,8 +61,8 @@ impl<'c> Home<'c> {
         Ok(Self { cluster, namespace, kubeconfig })
     }
 
-    /// A replica in a pod that exists, so that its Lease is not collected.
-    fn replica(&self, pod: &str, kubeconfig: &std::path::Path) -> Result<Serve> {
+    /// Makes a pod, of which nothing runs; its uid.
+    fn pod(&self, pod: &str) -> Result<String> {
         let object = json!({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": pod, "labels": {"app.kubernetes.io/name": "memgate"}},
@@ -70,7 +70,12 @@ impl<'c> Home<'c> {
         });
         let made =
             self.cluster.block_on(create(&self.cluster.client(), &self.namespace, &object, ""))?.object()?;
-        let uid = made["metadata"]["uid"].as_str().context("a pod has a uid")?;
+        Ok(made["metadata"]["uid"].as_str().context("a pod has a uid")?.to_owned())
+    }
+
+    /// A replica in a pod that exists, so that its Lease is not collected.
+    fn replica(&self, pod: &str, kubeconfig: &std::path::Path) -> Result<Serve> {
+        let uid = self.pod(pod)?;
         Ok(Serve::new(MEMGATE)
             .kubeconfig(kubeconfig)
             .arg(format!("--namespace={}", self.namespace))
@@ -213,7 +218,8 @@ fn cut_off(fixture: &Fixture) -> Result<()> {
     let through = by_way_of(cluster, &home.kubeconfig, wire.address(), &format!("{namespace}-cut"))?;
     let cut_off = home.replica("memgate-cut", &through)?.ready()?;
     let mut partner = home.replica("memgate-fresh", &home.kubeconfig)?.ready()?;
-    strangers(&home, cut_off.addresses().listen)?;
+    let stranger = Between::start(cluster, &home.kubeconfig, Mode::Refuses(200))?;
+    strangers(&home, stranger.address())?;
     // It reads the Leases of the others every half a minute.
     let counts =
         |replica: &Webhook, state: &str| replica.metric(&format!("memgate_replicas{{state=\"{state}\"}}"));
@@ -283,27 +289,23 @@ fn sleep_until(start: Instant, seconds: u64) {
     sleep(Duration::from_secs(seconds).saturating_sub(start.elapsed()));
 }
 
-/// A Lease that somebody else wrote with our label, and one of a replica whose address is now that of another server.
+/// A Lease that somebody else wrote with our label, and one of a replica at whose address another server answers now.
 fn strangers(home: &Home<'_>, elsewhere: SocketAddr) -> Result<()> {
-    let lease = |name: &str, annotation: &str, owner: &Value| {
-        json!({
+    let uid = home.pod("memgate-moved")?;
+    let moved =
+        json!({"version": "0.1.0", "address": elsewhere.to_string(), "heardUntil": "2100-01-01T00:00:00Z"});
+    for (name, annotation) in
+        [("foreign", "{\"version\": 3".to_owned()), ("memgate-moved", moved.to_string())]
+    {
+        let lease = json!({
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
             "metadata": {
                 "name": name, "namespace": home.namespace, "labels": {"app.kubernetes.io/component": "replica"},
-                "annotations": {"memgate.dev/replica": annotation}, "ownerReferences": owner,
+                "annotations": {"memgate.dev/replica": annotation},
+                "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "memgate-moved", "uid": uid}],
             },
             "spec": {"renewTime": "2100-01-01T00:00:00.000000Z"},
-        })
-    };
-    let moved =
-        json!({"version": "0.1.0", "address": elsewhere.to_string(), "heardUntil": "2100-01-01T00:00:00Z"});
-    let pod = home
-        .cluster
-        .kubectl(&["get", "pod", "memgate-cut", "-n", &home.namespace, "-o", "jsonpath={.metadata.uid}"])?;
-    let owner = json!([{"apiVersion": "v1", "kind": "Pod", "name": "memgate-cut", "uid": pod.ok()?.stdout}]);
-    // Another uid would be collected; the uid of the asking replica itself is passed over, so it is one of another kind.
-    let other = json!([{"apiVersion": "v1", "kind": "Pod", "name": "memgate-fresh", "uid": owner[0]["uid"]}]);
-    for lease in [lease("foreign", "{\"version\": 3", &owner), lease("moved", &moved.to_string(), &other)] {
+        });
         home.cluster.admin().apply(&lease.to_string())?;
     }
     Ok(())

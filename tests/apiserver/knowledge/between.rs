@@ -13,7 +13,10 @@ use axum::{
     Router,
     body::{Body, Bytes},
     extract::{Request, State},
-    http::{HeaderValue, StatusCode, header::{CONTENT_TYPE, DATE}},
+    http::{
+        HeaderValue, StatusCode,
+        header::{CONTENT_TYPE, DATE},
+    },
     response::{IntoResponse, Response},
 };
 use futures::{StreamExt, stream};
@@ -62,6 +65,11 @@ impl Between {
             anyhow::Ok((address, cluster.runtime().spawn(serve)))
         })?;
         Ok(Self { address, mode, task })
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// From now on.

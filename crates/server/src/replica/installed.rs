@@ -7,8 +7,10 @@ use axum::http::Request;
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhook;
 use kube::Client;
 use serde_json::{Value, json};
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
 
+use crate::metrics::number;
 use crate::options::OwnInstallation;
 use crate::replica::{REQUEST_TIMEOUT, Replica};
 use crate::store::lock;
@@ -41,7 +43,7 @@ impl Replica {
             let Some(live) = configurations(client, installation, &mut failures).await else { continue };
             let plan = self.plan(installation, &live);
             let wanted = memgate_install::objects(&plan);
-            self.note_entries(&live, &wanted, &mut failures);
+            self.note_entries(&live, &wanted, &mut failures).await;
             if asked.is_none_or(|at| at.elapsed() > RIGHTS_INTERVAL) {
                 let missing = missing(client, &rights(&wanted)).await;
                 if let Some(missing) = failures.log("ask which rights memgate's account has", missing) {
@@ -61,26 +63,29 @@ impl Replica {
         InstallPlan::inferred(configuration, namespace, families, Some(&arguments), &names)
     }
 
-    fn note_entries(&self, live: &[Entries; 2], wanted: &Objects, failures: &mut FailureLog) {
+    async fn note_entries(&self, live: &[Entries; 2], wanted: &Objects, failures: &mut FailureLog) {
         let snapshot = self.store.snapshot();
         let namespaces: Vec<_> =
             snapshot.kind(&NAMESPACE).into_iter().flat_map(|state| state.objects()).collect();
         for ((call, live), wanted) in
             Phase::ALL.into_iter().zip(live).zip([&wanted.mutating, &wanted.validating])
         {
-            let wanted_entries = wanted.webhooks.as_deref().unwrap_or_default();
-            let named = |name: &str| wanted_entries.iter().find(|entry| entry.name == name);
-            let asking = || live.iter().filter(|entry| asks(entry, named(&entry.name), &namespaces));
-            let count = |policy: &str| {
-                asking().filter(|entry| entry.failure_policy.as_deref().unwrap_or("Fail") == policy).count()
-            };
-            let counts = ["Fail", "Ignore"].map(|policy| (policy, count(policy)));
-            let live_configuration = WebhookConfiguration { webhooks: Some(live.clone()), ..<_>::default() };
-            let mut differing = differences("", "", &compared(&live_configuration), &compared(wanted));
+            let named = |name: &str| wanted.webhooks.iter().flatten().find(|entry| entry.name == name);
+            let mut asking = [("Fail", 0), ("Ignore", 0)];
+            for entry in live {
+                // There may be ten thousand Namespaces.
+                yield_now().await;
+                let policy = entry.failure_policy.as_deref().unwrap_or("Fail");
+                if asks(entry, named(&entry.name), &namespaces) {
+                    asking.iter_mut().filter(|(name, _)| *name == policy).for_each(|(_, count)| *count += 1);
+                }
+            }
+            let live = WebhookConfiguration { webhooks: Some(live.clone()), ..<_>::default() };
+            let mut differing = differences("", "", &compared(&live), &compared(wanted));
             differing.dedup_by_key(|one| one.field.split(' ').next().map(str::to_owned));
-            self.metrics.set_entries(call, counts, differing.len());
-            let (name, sum) = (config_name(call), counts[0].1 + counts[1].1);
-            lock(&self.known).entries.insert(name.to_owned(), i64::try_from(sum).unwrap_or(i64::MAX));
+            self.metrics.set_entries(call, asking, differing.len());
+            let (name, sum) = (config_name(call), asking.iter().map(|(_, count)| count).sum::<usize>());
+            lock(&self.known).entries.insert(name.to_owned(), number(sum));
             let step =
                 format!("find an entry of the {name} webhook configuration that asks memgate about anything");
             failures.log(&step, if sum == 0 { Err("all are missing or match nothing") } else { Ok(()) });
@@ -88,7 +93,7 @@ impl Replica {
     }
 
     fn note_missing(&self, missing: Vec<String>, failures: &mut FailureLog) {
-        self.metrics.rights_missing.set(crate::metrics::number(missing.len()));
+        self.metrics.rights_missing.set(number(missing.len()));
         let all = if missing.is_empty() { Ok(()) } else { Err(format!("missing: {}", missing.join(", "))) };
         failures.log("find all rights of memgate's account", all);
         lock(&self.known).rights_missing = missing;

@@ -47,9 +47,9 @@ impl Replica {
         let bounded = |texts: Vec<String>| -> Vec<String> {
             texts.iter().take(MAX_TEXTS).map(|text| cut(text, MAX_CHARS).into_owned()).collect()
         };
-        let unread = self.store.unread().into_iter().take(MAX_TEXTS).map(|unread| {
-            let why = unread.why.unwrap_or_default();
-            (format!("{} {}", unread.kind.api_version(), unread.kind.kind), cut(&why, MAX_CHARS).into_owned())
+        let unread = self.store.unread().into_iter().take(MAX_TEXTS).filter_map(|unread| {
+            let kind = format!("{} {}", unread.kind.api_version(), unread.kind.kind);
+            Some((kind, cut(&unread.why?, MAX_CHARS).into_owned()))
         });
         let known = lock(&self.known);
         ReplicaReport {
