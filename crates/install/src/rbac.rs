@@ -16,8 +16,7 @@ use memgate_model::kind::{Kind, NAMESPACE, POLICY_KINDS};
 /// The permissions in the whole cluster, without those of families.
 pub(super) fn cluster_role(plan: &InstallPlan) -> ClusterRole {
     let events = plan.events.then(events);
-    let configurations = plan.has_own_certificates().then(|| configurations(plan));
-    let rules = events.into_iter().chain(configurations).collect();
+    let rules = events.into_iter().chain([configurations(plan)]).collect();
     ClusterRole { metadata: named(plan.name.clone()), rules: Some(rules), aggregation_rule: None }
 }
 
@@ -26,11 +25,14 @@ fn events() -> PolicyRule {
     rule("events.k8s.io", &["events"], &["create"])
 }
 
-/// The two webhook configurations; a policy limits the changes to `caBundle`.
+/// The two webhook configurations, to see whether they ask memgate anything; with certificates of its own it writes `caBundle`,
+/// and a policy limits the changes to that.
 fn configurations(plan: &InstallPlan) -> PolicyRule {
+    let verbs: &[&str] =
+        if plan.has_own_certificates() { &["get", "list", "watch", "patch"] } else { &["get"] };
     PolicyRule {
         resource_names: Some(vec![plan.name.clone()]),
-        ..rule("admissionregistration.k8s.io", &CONFIGURATIONS, &["get", "list", "watch", "patch"])
+        ..rule("admissionregistration.k8s.io", &CONFIGURATIONS, verbs)
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use k8s_openapi::api::rbac::v1::PolicyRule;
+use k8s_openapi::api::rbac::v1::{PolicyRule, Role};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use crate::metadata::NAME;
 use crate::objects::Objects;
 
 /// The API group and version of questions to the authorizer.
@@ -26,41 +26,34 @@ pub struct Right {
     pub namespace: String,
 }
 
-/// The rights of memgate's account in an installation: those of its ClusterRole, then those of its Role.
+/// The rights of memgate's account in an installation: those of its ClusterRole, then those of its Roles.
 pub fn rights(objects: &Objects) -> Vec<Right> {
+    let roles = objects.others.iter().filter_map(|(_, object)| Role::deserialize(object).ok());
     let mut rights = Vec::new();
     add(&mut rights, "", objects.cluster_role.rules.as_deref().unwrap_or_default());
-    let text =
-        |object: &Value, pointer: &str| object.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
-    for (_, role) in &objects.others {
-        let is_own = text(role, "/kind").as_deref() == Some("Role")
-            && text(role, "/metadata/name").as_deref() == Some(NAME);
-        let rules = role.get("rules").filter(|_| is_own).cloned().unwrap_or_default();
-        let namespace = text(role, "/metadata/namespace").unwrap_or_default();
-        add(&mut rights, &namespace, &serde_json::from_value::<Vec<PolicyRule>>(rules).unwrap_or_default());
+    for role in roles {
+        add(&mut rights, &role.metadata.namespace.unwrap_or_default(), &role.rules.unwrap_or_default());
     }
     rights
 }
 
 fn add(rights: &mut Vec<Right>, namespace: &str, rules: &[PolicyRule]) {
+    let all = [String::new()];
     for rule in rules {
-        let any = [String::new()];
-        let names = rule.resource_names.as_deref().filter(|names| !names.is_empty()).unwrap_or(&any);
-        for (group, resource) in rule
-            .api_groups
-            .iter()
-            .flatten()
-            .flat_map(|group| rule.resources.iter().flatten().map(move |resource| (group, resource)))
-        {
-            rights.extend(rule.verbs.iter().flat_map(|verb| {
-                names.iter().map(move |name| Right {
+        let names = rule.resource_names.as_deref().unwrap_or(&all);
+        for group in rule.api_groups.iter().flatten() {
+            for resource in rule.resources.iter().flatten() {
+                let right = |verb: &String, name: &String| Right {
                     verb: verb.clone(),
                     group: group.clone(),
                     resource: resource.clone(),
                     name: name.clone(),
                     namespace: namespace.to_owned(),
-                })
-            }));
+                };
+                rights.extend(
+                    rule.verbs.iter().flat_map(|verb| names.iter().map(move |name| right(verb, name))),
+                );
+            }
         }
     }
 }
