@@ -14,12 +14,14 @@ use std::fmt::Write as _;
 
 use anstyle::AnsiColor;
 use clap::Parser as _;
+use clap::error::{ContextKind, ErrorKind};
 use serde_json::json;
 
 use crate::cli::ExitStatus;
 use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::output::ResultFormat;
 use crate::cli::policies::ClusterPolicyArgs;
+use crate::cli::serve;
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use memgate_cluster::check::{Check, CheckStatus, abbreviated};
@@ -87,6 +89,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         dry_run_namespace: &args.dry_run_namespace,
         max_listed: if args.output == ResultFormat::Json { usize::MAX } else { MAX_LISTED },
         parse_flags,
+        wrong_flag,
     };
     let checks = block_on(async {
         let checks = checks(args.cluster.client().await?, &options);
@@ -127,6 +130,20 @@ pub(super) fn parse_flags(flags: &[&str]) -> Option<Settings> {
     let mut settings = flags.settings.settings(None).ok()?;
     flags.policies.apply(&mut settings.policies);
     Some(settings)
+}
+
+/// The arguments of `memgate serve`.
+#[derive(Debug, clap::Parser)]
+struct ServeArguments {
+    #[command(flatten)]
+    _serve: serve::Args,
+}
+
+/// The first of these arguments of memgate's container that `memgate serve` does not have.
+fn wrong_flag(arguments: &[&str]) -> Option<String> {
+    let wrong = ServeArguments::try_parse_from(arguments).err()?;
+    let is_unknown = wrong.kind() == ErrorKind::UnknownArgument;
+    wrong.get(ContextKind::InvalidArg).filter(|_| is_unknown).map(ToString::to_string)
 }
 
 /// A line for each check. Checks with the same result about several subjects share a line.

@@ -107,7 +107,7 @@ fn ready(memgate: &Webhook) -> Result<(u16, String)> {
 
 /// The definition of ark's memories gets a second version, to which a webhook converts that is away: as while a platform is
 /// upgraded.
-fn break_ark(cluster: &ControlPlane) -> Result<()> {
+pub(crate) fn break_ark(cluster: &ControlPlane) -> Result<()> {
     let crd = cluster.kubectl(&["get", "crd", "memories.ark.mckinsey.com", "-o", "json"])?.ok()?.stdout;
     let crd: Value = serde_json::from_str(&crd)?;
     let mut newer = crd["spec"]["versions"][0].clone();
@@ -127,17 +127,33 @@ fn break_ark(cluster: &ControlPlane) -> Result<()> {
     });
     let mut patch = stored;
     patch.push(json!({"op": "add", "path": "/spec/versions/-", "value": newer}));
-    patch.push(json!({"op": "add", "path": "/spec/conversion", "value": conversion}));
-    let patch = Value::from(patch).to_string();
-    cluster.kubectl(&["patch", "crd", "memories.ark.mckinsey.com", "--type=json", "-p", &patch])?.ok()?;
+    let patch_crd = |kind: &str, patch: &Value| {
+        let patch = patch.to_string();
+        cluster.kubectl(&["patch", "crd", "memories.ark.mckinsey.com", kind, "-p", &patch])?.ok().map(|_| ())
+    };
+    patch_crd("--type=json", &Value::from(patch))?;
     let object = json!({
         "apiVersion": "ark.mckinsey.com/v2", "kind": "Memory", "metadata": {"name": "newer", "namespace": "default"},
+        "spec": {"address": {"value": "http://memory.example.com"}},
     });
-    wait::until("the newer version to be served", || Ok(cluster.admin().apply(&object.to_string()).ok()))?;
+    wait::until("the newer version to be served", || {
+        let applied = cluster.admin().run_with_input(&["apply", "-f", "-"], &object.to_string())?;
+        Ok(applied.status.success().then_some(()))
+    })?;
+    patch_crd("--type=merge", &json!({"spec": {"conversion": conversion}}))?;
     wait::until("the list to fail", || {
         let listed = cluster.kubectl(&["get", "--raw", "/apis/ark.mckinsey.com/v1alpha1/memories"])?;
         Ok((!listed.status.success()).then_some(()))
     })
+}
+
+/// As if the webhook was back: nothing is converted.
+pub(crate) fn mend_ark(cluster: &ControlPlane) -> Result<()> {
+    let patch = r#"{"spec": {"conversion": {"strategy": "None", "webhook": null}}}"#;
+    cluster
+        .kubectl(&["patch", "crd", "memories.ark.mckinsey.com", "--type=merge", "-p", patch])?
+        .ok()
+        .map(|_| ())
 }
 
 fn broken_api(_: &Fixture) -> Result<()> {
@@ -159,11 +175,9 @@ fn broken_api(_: &Fixture) -> Result<()> {
     let (_, text) = ready(&replica)?;
     let line = "- not read, so reviews that need it get 503: ark.mckinsey.com/v1alpha1 Memory (";
     ensure!(text.contains(line) && text.lines().count() == 2, "{text}");
-    ensure!(
-        warnings(&replica, "ark.mckinsey.com/v1alpha1 Memory") == 2,
-        "not ready, then not read: {}",
-        replica.log()
-    );
+    wait::until("it to say so once it is not ready, and once it goes on without", || {
+        Ok((warnings(&replica, "ark.mckinsey.com/v1alpha1 Memory") == 2).then_some(()))
+    })?;
 
     let caller = Caller::new(&cluster, &replica.endpoint(), &namespace)?;
     cluster.block_on(caller.ask("scout")).map_err(|failure| anyhow::anyhow!("{failure:?}"))?;
@@ -189,20 +203,12 @@ fn broken_api(_: &Fixture) -> Result<()> {
     ensure!(why.as_str().is_some_and(|why| !why.is_empty()), "{report}");
     println!("why it was not read: {why}");
 
-    // The webhook is back: in truth it never was, but the version that it converts goes.
-    cluster
-        .kubectl(&[
-            "patch",
-            "crd",
-            "memories.ark.mckinsey.com",
-            "--type=merge",
-            "-p",
-            r#"{"spec": {"conversion": {"strategy": "None", "webhook": null}}}"#,
-        ])?
-        .ok()?;
+    mend_ark(&cluster)?;
     wait::until("the kind to be read", || Ok((ready(&replica)?.1 == "ok\n").then_some(())))?;
-    ensure!(replica.log().contains("could read ark.mckinsey.com/v1alpha1 Memory"), "{}", replica.log());
-    Ok(())
+    wait::until("it to say so", || {
+        let line = "could answer reviews that need ark.mckinsey.com/v1alpha1 Memory again";
+        Ok(replica.log().contains(line).then_some(()))
+    })
 }
 
 /// Two replicas, of which one loses its apiserver without a sign.
@@ -237,10 +243,10 @@ fn cut_off(fixture: &Fixture) -> Result<()> {
     wire.cut();
     let cut = Instant::now();
     ensure!(age(&answer()?.body).is_none() && ready(&cut_off)?.1 == "ok\n", "{:?}", ready(&cut_off)?);
-    sleep_until(cut, 110);
+    // The last word on a kind may have been a minute old.
+    sleep_until(cut, 40);
     let early = answer()?.body;
     ensure!(age(&early).is_none() && early["response"].get("warnings").is_none(), "{early}");
-    // The last bookmark came up to a minute before.
     sleep_until(cut, 130);
     let old = answer()?.body;
     let warning = old["response"]["warnings"][0].as_str().unwrap_or_default().to_owned();
@@ -258,14 +264,14 @@ fn cut_off(fixture: &Fixture) -> Result<()> {
     wait::until_within(Duration::from_secs(120), "the partner to count a silent replica", || {
         Ok(counts(&partner, "silent").is_ok_and(|count| count > 0.5).then_some(()))
     })?;
-    sleep_until(cut, 290);
+    sleep_until(cut, 215);
     ensure!(ready(&cut_off)?.0 == 200, "{:?}", ready(&cut_off)?);
-    let (_, reason) = wait::until_within(Duration::from_secs(100), "it to give way", || {
+    let (_, reason) = wait::until_within(Duration::from_secs(150), "it to give way", || {
         Ok(Some(ready(&cut_off)?).filter(|(status, _)| *status == 503))
     })?;
     let better = format!("and the replica at {} hears more", partner.addresses().health);
-    ensure!(cut.elapsed() >= Duration::from_secs(240) && reason.contains(&better), "{reason}");
-    ensure!(age(&answer()?.body).is_some_and(|age| age > 240), "it still answers");
+    ensure!(reason.contains(&better), "{reason}");
+    ensure!(age(&answer()?.body).is_some_and(|age| age > 300), "it still answers");
     ensure!(ready(&partner)?.0 == 200, "{:?}", ready(&partner)?);
     ensure!(warnings(&cut_off, "nothing heard from the apiserver; going on") == 1, "{}", cut_off.log());
     ensure!(warnings(&cut_off, "the watch failed") == 0, "{}", cut_off.log());
@@ -275,7 +281,7 @@ fn cut_off(fixture: &Fixture) -> Result<()> {
     wait::until_within(Duration::from_secs(100), "it to be ready alone", || {
         Ok((ready(&cut_off)?.0 == 200).then_some(()))
     })?;
-    ensure!(age(&answer()?.body).is_some_and(|age| age > 240), "it still says how old it is");
+    ensure!(age(&answer()?.body).is_some_and(|age| age > 300), "it still says how old it is");
     wire.mend();
     wait::until_within(Duration::from_secs(180), "it to hear again", || {
         let heard = cut_off.log().matches("heard again from the apiserver").count();
@@ -367,12 +373,13 @@ fn entries(fixture: &Fixture) -> Result<()> {
                     webhook[field] = value.clone();
                 }
             }
-            cluster.admin().run_with_input(&["replace", "-f", "-"], &live.to_string())?.ok()?;
+            let patch = json!({"webhooks": live["webhooks"]}).to_string();
+            cluster.kubectl(&["patch", kind, &home.namespace, "--type=merge", "-p", &patch])?.ok()?;
         }
         until("entries that match nothing", &|mutating, validating| mutating + validating < 0.5)?;
-    }
-    for kind in ["mutatingwebhookconfiguration", "validatingwebhookconfiguration"] {
-        cluster.kubectl(&["delete", kind, &home.namespace])?.ok()?;
+        for kind in ["mutatingwebhookconfiguration", "validatingwebhookconfiguration"] {
+            cluster.kubectl(&["delete", kind, &home.namespace])?.ok()?;
+        }
     }
     Ok(())
 }
@@ -478,7 +485,7 @@ fn wrong_clock(fixture: &Fixture) -> Result<()> {
     let between = Between::start(cluster, &home.kubeconfig, Mode::Dated(-THREE_YEARS))?;
     let serve =
         home.replica("memgate-0", &between.kubeconfig(cluster)?)?.own_certificate().arg("--certs=builtin");
-    let replica = serve.arg(format!("--webhook-configuration={}", home.namespace)).live()?;
+    let replica = serve.live()?;
     let offset = || replica.metric("memgate_clock_offset_seconds");
     wait::until("the clock to be known", || {
         #[expect(clippy::cast_precision_loss, reason = "it is small")]
@@ -496,7 +503,8 @@ fn wrong_clock(fixture: &Fixture) -> Result<()> {
     ensure!(warnings(&replica, "failed to use the clock of this machine") == 1, "{}", replica.log());
     between.set(Mode::Honest);
     wait::until("the CA to be written", || Ok(cluster.kubectl(&secret)?.status.success().then_some(())))?;
-    ensure!(offset()?.abs() < 60.0, "{}", offset()?);
-    ensure!(replica.log().contains("could use the clock of this machine again"), "{}", replica.log());
-    Ok(())
+    wait::until("the clock to be good again", || {
+        let line = "could use the clock of this machine again";
+        Ok((offset().is_ok_and(|offset| offset.abs() < 60.0) && replica.log().contains(line)).then_some(()))
+    })
 }

@@ -40,6 +40,7 @@ use self::missed::Missed;
 use self::policies::Listed;
 use self::reports::Reports;
 use self::state::State;
+use self::status::PolicyCounts;
 
 /// The field manager of the writes.
 const FIELD_MANAGER: &str = "memgate";
@@ -116,23 +117,29 @@ pub async fn audit(client: Client, plan: &AuditPlan) -> Audited {
     Audited { said, faults: faults.reasons }
 }
 
-/// Running agent pods without their memory, by what owns them, and what could not be read.
-pub async fn missed_pods(
-    reader: &ClusterReader,
-    settings: &Settings,
-) -> (BTreeMap<Owner, Missed>, Vec<String>) {
-    let mut faults = Faults::default();
+/// What stands out in a cluster without anything being written.
+#[derive(Debug, Default)]
+pub struct Looked {
+    /// Running agent pods without their memory, by what owns them.
+    pub missed: BTreeMap<Owner, Missed>,
+    /// The policies that deny every stored object there is, and the command that ends it.
+    pub deny_all: Vec<(String, String)>,
+    /// How many objects that is.
+    pub stored: usize,
+    /// What could not be read.
+    pub faults: Vec<String>,
+}
+
+/// Looks for agent pods without their memory, and for policies that deny everything.
+pub async fn look(reader: &ClusterReader, settings: &Settings) -> Looked {
+    let (mut looked, mut faults) = (Looked::default(), Faults::default());
     let reader = ClusterReader { client: reader.client.clone(), page_objects: PAGE };
-    let missed = async {
-        let mut state = State::read(&reader, settings, &mut faults).await?;
-        missed::count(&mut state, &mut faults).await
-    };
-    let missed: Result<_, TooManyFaults> = missed.await;
-    let missed = missed.unwrap_or_else(|TooManyFaults| {
+    let plan = AuditPlan { settings: settings.clone(), installation: String::new() };
+    let run = Run { reader: &reader, plan: &plan, now: Timestamp::now() };
+    if run.look(&mut looked, &mut faults).await.is_err() {
         faults.reasons.push("too much could not be read; no agent pod was looked at".to_owned());
-        BTreeMap::new()
-    });
-    (missed, faults.reasons)
+    }
+    Looked { faults: faults.reasons, ..looked }
 }
 
 /// One run.
@@ -143,6 +150,22 @@ struct Run<'r> {
 }
 
 impl Run<'_> {
+    async fn look(&self, looked: &mut Looked, faults: &mut Faults) -> Result<(), TooManyFaults> {
+        let listed = policies::list(self.reader, faults).await?.unwrap_or_default();
+        let policies = Arc::new(listed.policies);
+        let mut state = State::read(self.reader, &self.plan.settings, faults).await?;
+        state.snapshot.policies = Arc::clone(&policies);
+        let found = subjects::judge(self, &mut state, None, faults).await?;
+        looked.stored = found.subjects;
+        let denies_all = |counts: &PolicyCounts| found.subjects > 0 && counts.denied == found.subjects;
+        let names = found.policies.iter().filter(|(_, counts)| denies_all(counts)).map(|(name, _)| name);
+        looked.deny_all =
+            names.filter_map(|name| Some((name.clone(), policies::lifted(policies.get(name)?)))).collect();
+        state.snapshot.policies = Arc::default();
+        looked.missed = missed::count(&mut state, faults).await?;
+        Ok(())
+    }
+
     async fn all(&self, said: &mut Vec<String>, faults: &mut Faults) -> Result<(), TooManyFaults> {
         let Self { reader, plan, .. } = self;
         let Some(Listed { policies, heads }) = policies::list(reader, faults).await? else { return Ok(()) };
@@ -151,7 +174,7 @@ impl Run<'_> {
         let is_read = faults.is_empty();
         let mut reports = Reports::list(reader, &plan.installation, said, faults).await?;
         state.snapshot.policies = Arc::clone(&policies);
-        let found = subjects::judge(self, &mut state, &mut reports, faults).await?;
+        let found = subjects::judge(self, &mut state, Some(&mut reports), faults).await?;
         reports.delete_others(faults).await?;
         said.extend(reports.said(found.subjects));
         // A status counts all objects.

@@ -50,8 +50,8 @@ pub struct Installation {
     pub deployment: Fetched<Value>,
     /// memgate's pods.
     pub replicas: Fetched<Vec<Value>>,
-    /// The names of running replicas, each with what it says of its readiness; those that could not be asked are left out.
-    pub said: Vec<(String, String)>,
+    /// The Leases in which replicas say what they know.
+    pub leases: Fetched<Vec<Value>>,
     /// The flags with which `memgate manifests` prints this installation, each with a blank in front.
     pub flags: String,
     /// All namespaces.

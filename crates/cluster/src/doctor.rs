@@ -9,19 +9,21 @@
 mod ca_bundle;
 mod entries;
 mod inferred;
+mod leases;
 mod paused;
 mod platforms;
 mod replicas;
+mod rights;
 
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use futures::future::join3;
+use futures::future::join4;
 use kube::Client;
 use tokio::time::Instant;
 
 use crate::answer::Answer;
-use crate::audit::missed_pods;
+use crate::audit::{Looked, look};
 use crate::check::{Check, CheckStatus, abbreviated};
 use crate::cluster_state::Installation;
 use crate::installation::{homes, installation};
@@ -45,6 +47,8 @@ pub struct DoctorOptions<'a> {
     pub max_listed: usize,
     /// Reads the settings from the flags of memgate's Deployment; none when these are wrong.
     pub parse_flags: fn(&[&str]) -> Option<Settings>,
+    /// The flag among the arguments of memgate's Deployment that `memgate serve` does not have.
+    pub wrong_flag: fn(&[&str]) -> Option<String>,
 }
 
 /// All checks, the worst first, and causes before their consequences.
@@ -60,17 +64,25 @@ pub async fn checks(client: Client, options: &DoctorOptions<'_>) -> Result<Vec<C
     let plan = inferred::plan(&found, options.namespace, families.clone());
     found.flags = inferred::flags(&plan);
     let asked = if found.exists() { probes(families) } else { Vec::new() };
-    let (answers, paused, missed) = join3(
+    let wanted = memgate_install::objects(&plan);
+    let (answers, paused, looked, rights) = join4(
         send_probes(&reader.client, &asked, options.dry_run_namespace, Instant::now() + PROBES_TIMEOUT),
         paused::checks(&reader, options.namespace, &found.namespaces, families),
-        missed(&reader, &settings, options.max_listed),
+        look(&reader, &settings),
+        rights::check(&reader, &found, memgate_install::rights::rights(&wanted)),
     )
     .await;
     let mut checks = if found.exists() {
-        let mut checks = replicas::checks(&found);
-        checks.extend(entries::checks(&found, &memgate_install::objects(&plan)));
-        checks.extend(ca_bundle::checks(&found));
+        let mut checks = replicas::checks(&found, options.wrong_flag);
+        checks.extend(entries::checks(&found, &wanted));
         checks.extend(paused);
+        checks.extend(ca_bundle::checks(&found, &answers));
+        checks.push(rights);
+        checks.extend(looked.deny_all.iter().map(|(policy, lift)| {
+            let message =
+                format!("it denies each of the {} stored objects, and every new one", looked.stored);
+            Check::fail("policies", format!("MemoryPolicy {policy}"), message).help(&**lift)
+        }));
         // Where no replica runs or no configuration is, it is plain that none answers.
         let is_plain = checks.first().is_some_and(|first| first.status == CheckStatus::Fail)
             || Phase::ALL.into_iter().any(|call| found.own(call).is_none());
@@ -81,7 +93,8 @@ pub async fn checks(client: Client, options: &DoctorOptions<'_>) -> Result<Vec<C
         vec![not_installed(&found)]
     };
     checks.extend(platforms::checks(&found, families));
-    checks.extend(missed);
+    checks.extend(missed(looked, options.max_listed));
+    checks.dedup();
     checks.sort_by_key(|check| Reverse(check.status));
     Ok(checks)
 }
@@ -116,10 +129,14 @@ fn by_cause(answers: Vec<Answer>) -> Vec<Check> {
 }
 
 /// Agent pods that run without the memory that they would get today: a check for each of the first owners.
-async fn missed(reader: &ClusterReader, settings: &Settings, max_listed: usize) -> Vec<Check> {
+fn missed(looked: Looked, max_listed: usize) -> Vec<Check> {
     const ID: &str = "missed-pods";
-    let (missed, faults) = missed_pods(reader, settings).await;
-    let mut checks: Vec<Check> = faults.into_iter().map(|why| Check::unknown(ID, "Pods", why)).collect();
+    let Looked { missed, faults, .. } = looked;
+    let fault = |why: String| match why.contains("conversion webhook for ") {
+        true => leases::unread("A kind of a platform", &why),
+        false => Check::unknown(ID, "Pods", why),
+    };
+    let mut checks: Vec<Check> = faults.into_iter().map(fault).collect();
     checks.extend(
         missed
             .iter()

@@ -2,21 +2,19 @@
 
 use std::time::Duration;
 
-use axum::http::{Method, Request};
+use axum::http::Method;
 use futures::future::join_all;
-use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::api::ListParams;
-use kube::client::Body;
-use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::cluster_state::{Fetched, Installation, ServedResources, elements, entries, text};
+use crate::cluster_state::{Fetched, Installation, ServedResources, entries};
 use crate::reader::{ClusterReader, fetch};
 use crate::request::{REQUEST_TIMEOUT, send};
 use memgate_certs::library_error::explained;
 use memgate_install::metadata::{NAME, default_name};
 use memgate_install::objects::WebhookConfiguration;
+use memgate_install::replica::LABEL;
 use memgate_model::kind::{Kind, POLICY_KINDS};
 
 /// The API group and version of webhook configurations.
@@ -24,9 +22,6 @@ const ADMISSION: &str = "admissionregistration.k8s.io/v1";
 
 /// How long a server waits at its start for the version of its apiserver.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// How long a replica has to say whether it is ready: a kubelet that cannot be reached is no news.
-const READY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Reads the objects of an installation.
 ///
@@ -38,7 +33,7 @@ pub async fn installation(reader: &ClusterReader, namespace: &str) -> Result<Ins
     let version = version.map_err(|_| gone("no answer in time".to_owned()))?;
     let version = version.map_err(|error| gone(explained(&error)))?;
     let pods = ListParams::default().labels(&format!("app.kubernetes.io/name={NAME}"));
-    let replicas = reader.list("v1", namespace, "pods", pods).await;
+    let leases = ListParams::default().labels(&format!("{}={}", LABEL.0, LABEL.1));
     let configurations = async |plural| reader.list(ADMISSION, "", plural, ListParams::default()).await;
     let mut installation = Installation {
         namespace: namespace.to_owned(),
@@ -47,8 +42,8 @@ pub async fn installation(reader: &ClusterReader, namespace: &str) -> Result<Ins
         validating: configurations("validatingwebhookconfigurations").await,
         service: reader.get("v1", namespace, "services", NAME).await,
         deployment: reader.get("apps/v1", namespace, "deployments", NAME).await,
-        said: said(reader, namespace, replicas.items()).await,
-        replicas,
+        replicas: reader.list("v1", namespace, "pods", pods).await,
+        leases: reader.list("coordination.k8s.io/v1", namespace, "leases", leases).await,
         served: served_resources(reader).await,
         namespaces: reader.list("v1", "", "namespaces", ListParams::default()).await,
         ..Installation::default()
@@ -76,23 +71,6 @@ fn own_name(found: &Installation) -> String {
 pub(super) fn homes(configuration: &WebhookConfiguration) -> impl Iterator<Item = &str> {
     let own = entries(configuration).iter().filter(|entry| entry.name.ends_with(".memgate.dev"));
     own.filter_map(|entry| Some(entry.client_config.service.as_ref()?.namespace.as_str()))
-}
-
-/// What running replicas say of their readiness, by the apiserver's proxy: `ok`, or the reasons against it.
-async fn said(reader: &ClusterReader, namespace: &str, replicas: &[Value]) -> Vec<(String, String)> {
-    let running = replicas.iter().filter(|pod| text(pod, "/status/phase") == "Running");
-    let asked = running.map(|pod| async move {
-        let name = text(pod, "/metadata/name");
-        let mut ports = elements(pod, "/spec/containers").flat_map(|container| elements(container, "/ports"));
-        let port = ports.find(|port| text(port, "/name") == "health")?.get("containerPort")?;
-        let path = format!("/api/v1/namespaces/{namespace}/pods/{name}:{port}/proxy/readyz");
-        let answer = reader.client.send(Request::get(path).body(Body::empty()).ok()?);
-        let body = timeout(READY_TIMEOUT, answer).await.ok()?.ok()?.into_body().collect().await.ok()?;
-        let body = String::from_utf8_lossy(&body.to_bytes()).trim_end().replace("\n- ", "; ");
-        // Another text is that of the proxy.
-        ["ok", "not ready"].iter().any(|start| body.starts_with(start)).then(|| (name.to_owned(), body))
-    });
-    join_all(asked).await.into_iter().flatten().collect()
 }
 
 /// The version of the apiserver, unless it does not answer soon.

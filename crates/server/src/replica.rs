@@ -99,8 +99,7 @@ impl Replica {
             for kind in self.store.kinds() {
                 let late = unread.iter().find(|unread| unread.kind == kind && !unread.is_needed);
                 let why = late.map(|unread| unread.why.clone().unwrap_or_default());
-                let step =
-                    format!("read {} {}, so reviews that need it get 503", kind.api_version(), kind.kind);
+                let step = format!("answer reviews that need {} {}", kind.api_version(), kind.kind);
                 failures.log(&step, why.map_or(Ok(()), Err));
             }
             let wrong =

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::reader::ClusterReader;
 use memgate_model::finding::Finding;
 use memgate_model::kind::{Kind, MEMORY_POLICY, POLICY_KINDS};
-use memgate_model::policy::Policies;
+use memgate_model::policy::{Policies, Policy};
 use memgate_policy::never_applies::never_applies;
 use memgate_policy::put;
 
@@ -57,6 +57,16 @@ pub(super) async fn list(
         }
     }
     Ok(Some(listed))
+}
+
+/// The command after which a policy only warns; where a rule has an action of its own, it goes.
+pub(super) fn lifted(policy: &Policy) -> String {
+    let name = &policy.name;
+    if policy.rules.iter().any(|rule| rule.action.admission.is_some()) {
+        return format!("kubectl delete memorypolicy {name}");
+    }
+    let warns = r#"{"spec": {"promote": null, "actions": {"admission": "warn"}}}"#;
+    format!("kubectl patch memorypolicy {name} --type=merge -p '{warns}'")
 }
 
 impl Listed {

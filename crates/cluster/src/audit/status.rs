@@ -38,6 +38,8 @@ const MAX_MESSAGE_BYTES: usize = 4096;
 pub(super) struct PolicyCounts {
     /// How many stored objects the policy matches.
     pub(super) matched: usize,
+    /// How many of them admission would refuse for it.
+    pub(super) denied: usize,
     pub(super) counts: Counts,
     /// The first violations, in the form of a status.
     pub(super) first: Vec<Value>,
@@ -63,7 +65,9 @@ impl AuditCounts {
             self.policies.entry(name.clone()).or_default().matched += 1;
         }
         for (name, counts) in &judgement.counts {
-            self.policies.entry(name.clone()).or_default().counts.add(*counts);
+            let policy = self.policies.entry(name.clone()).or_default();
+            policy.counts.add(*counts);
+            policy.denied += usize::from(counts.denied > 0);
         }
         for finding in &judgement.findings {
             let Some(policy) = &finding.policy else { continue };
@@ -139,7 +143,7 @@ pub(super) fn status(head: &Head, policies: &Policies, found: &AuditCounts, now:
 
 fn of_policy(head: &Head, policies: &Policies, found: Option<&PolicyCounts>, now: Timestamp) -> Value {
     let none = PolicyCounts::default();
-    let PolicyCounts { matched, counts, first } = found.unwrap_or(&none);
+    let PolicyCounts { matched, counts, first, .. } = found.unwrap_or(&none);
     let mut conditions = vec![match &head.fault {
         Some(fault) => condition("Ready", false, "Invalid", fault),
         None => condition("Ready", true, "InForce", "its rules count"),

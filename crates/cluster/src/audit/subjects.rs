@@ -31,12 +31,12 @@ impl Stored {
     }
 }
 
-/// Judges all stored objects that policies may judge, and writes their reports. The reports of objects of which too little
+/// Judges all stored objects that policies may judge, and writes their reports, if there are such. The reports of objects of which too little
 /// is known stay as they are.
 pub(super) async fn judge(
     run: &Run<'_>,
     state: &mut State<'_>,
-    reports: &mut Reports<'_>,
+    mut reports: Option<&mut Reports<'_>>,
     faults: &mut Faults,
 ) -> Result<AuditCounts, TooManyFaults> {
     let mut found = AuditCounts { is_whole: true, ..AuditCounts::default() };
@@ -51,7 +51,9 @@ pub(super) async fn judge(
                 Ok(None) => break,
                 Err(why) => {
                     found.is_whole = false;
-                    reports.keep_kind(kind);
+                    if let Some(reports) = &mut reports {
+                        reports.keep_kind(kind);
+                    }
                     faults.add(why)?;
                     break;
                 }
@@ -65,11 +67,15 @@ pub(super) async fn judge(
             let judged = judged.await?;
             found.is_whole &= faults.count == before;
             for (stored, judgement) in judged {
-                let Some(judgement) = judgement.flatten() else {
+                let judgement = judgement.flatten();
+                if let Some(judgement) = &judgement {
+                    found.add(&stored, judgement);
+                }
+                let Some(reports) = &mut reports else { continue };
+                let Some(judgement) = judgement else {
                     reports.keep(&stored);
                     continue;
                 };
-                found.add(&stored, &judgement);
                 if let Some(report) = Report::new(&stored, &judgement, &run.plan.installation) {
                     reports.put(report, faults).await?;
                 }

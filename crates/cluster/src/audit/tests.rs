@@ -158,7 +158,7 @@ fn conditions(status: &Value) -> Vec<(String, String, String)> {
 fn found(denied_later: usize) -> AuditCounts {
     let counts =
         Counts { violations: denied_later, denied_later, at_risk: denied_later, ..Counts::default() };
-    let found = PolicyCounts { matched: 5, counts, first: Vec::new() };
+    let found = PolicyCounts { matched: 5, denied: 2, counts, first: Vec::new() };
     AuditCounts {
         policies: [("prod".to_owned(), found)].into(),
         exemptions: [("granted/notes".to_owned(), 2)].into(),

@@ -3,6 +3,7 @@
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhook;
 use x509_parser::pem::Pem;
 
+use crate::answer::Answer;
 use crate::check::Check;
 use crate::cluster_state::Installation;
 use memgate_primitives::review_path::Phase;
@@ -15,8 +16,28 @@ const EXPIRY_WARNING_SECONDS: i64 = 7 * 24 * 3600;
 /// How to restore a bundle.
 const HELP: &str = "memgate writes it with --certs builtin; otherwise see your CA injector";
 
-/// A check of the bundle of each entry; equal ones behind each other are one.
-pub(super) fn checks(found: &Installation) -> Vec<Check> {
+/// A check of the bundle of each entry; equal ones behind each other are one. Of a CA that did not sign what memgate presents,
+/// the answers tell.
+pub(super) fn checks(found: &Installation, answers: &[Answer]) -> Vec<Check> {
+    let is_foreign = |answer: &&Answer| answer.check.message.contains("signed by unknown authority");
+    if let Some(answer) = answers.iter().find(is_foreign) {
+        let what = if found.arguments().any(|flag| flag == "--certs=files") {
+            "webhooks --ca ca.crt"
+        } else {
+            "webhooks"
+        };
+        let help = if found.arguments().any(|flag| flag.starts_with("--certs=") && flag != "--certs=builtin")
+        {
+            format!("{} | kubectl apply -f -", found.manifests(&format!("--only {what}")))
+        } else {
+            format!("kubectl -n {} rollout restart deployment memgate", found.namespace)
+        };
+        let message = format!(
+            "the caBundle is of a CA that did not sign what memgate presents: {}",
+            answer.check.message
+        );
+        return vec![Check::fail(ID, found.own_title(Phase::Mutate), message).help(help)];
+    }
     let of_call = |call| {
         let (subject, live) = (found.own_title(call), found.own_entries(call));
         live.iter().map(move |entry| entry_check(&subject, entry, found.apiserver_time))
@@ -94,7 +115,7 @@ mod tests {
             mutating: Fetched::Found(items),
             ..Installation::default()
         };
-        match checks(&found).as_slice() {
+        match checks(&found, &[]).as_slice() {
             [check] => (check.status, check.message.clone()),
             other => panic!("{other:#?}"),
         }
@@ -118,6 +139,22 @@ mod tests {
     }
 
     #[test]
+    fn a_ca_that_did_not_sign_is_told_by_the_answers() {
+        let message =
+            "memgate does not answer (a.memgate.dev: x509: certificate signed by unknown authority)";
+        let answers = [Answer { check: Check::fail("answers", "pods", message), is_missing: true }];
+        let found = Installation {
+            name: "memgate".to_owned(),
+            namespace: "home".to_owned(),
+            ..Installation::default()
+        };
+        let checks = checks(&found, &answers);
+        assert_eq!(checks.len(), 1, "{checks:?}");
+        assert_eq!(checks[0].status, CheckStatus::Fail);
+        assert_eq!(checks[0].help.as_deref(), Some("kubectl -n home rollout restart deployment memgate"));
+    }
+
+    #[test]
     fn an_entry_without_a_bundle_has_a_check_of_its_own() {
         let mut config = trusting(Some(&certificate(2040)));
         config.webhooks.as_mut().expect("webhooks")[0].client_config.ca_bundle = Some(ByteString(Vec::new()));
@@ -127,7 +164,7 @@ mod tests {
             mutating: Fetched::Found(vec![config]),
             ..Installation::default()
         };
-        let statuses: Vec<_> = checks(&found).iter().map(|check| check.status).collect();
+        let statuses: Vec<_> = checks(&found, &[]).iter().map(|check| check.status).collect();
         assert_eq!(statuses, [CheckStatus::Fail, CheckStatus::Ok]);
     }
 }

@@ -1,8 +1,8 @@
 //! Whether the webhook configurations and the Service equal what `memgate manifests` would install, and the command that mends
 //! them.
 //!
-//! An entry or rules that are missing are a failure, since memgate is not called. Other differences may be wanted, so they
-//! are warnings.
+//! An entry that is missing or asks about less is a failure, since memgate is not called. Other differences may be wanted, so
+//! they are warnings.
 
 use std::cmp::Reverse;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::check::{Check, CheckStatus};
 use crate::cluster_state::{Fetched, Installation};
-use memgate_install::difference::{Difference, differences};
+use memgate_install::difference::{Difference, compared, differences};
 use memgate_install::objects::{Objects, WebhookConfiguration};
 
 const ID: &str = "webhooks";
@@ -46,9 +46,7 @@ fn configuration(
         let count = live.webhooks.as_ref().map_or(0, Vec::len);
         return Check::ok(ID, subject, format!("{count} entries, as memgate would install them"));
     }
-    let is_uncalled =
-        |one: &Difference| one.added.is_none() && (!one.field.contains(' ') || one.field.ends_with(" rules"));
-    let status = if found.iter().any(is_uncalled) { CheckStatus::Fail } else { CheckStatus::Warn };
+    let status = if found.iter().any(asks_less) { CheckStatus::Fail } else { CheckStatus::Warn };
     let mut added: Vec<&str> = found.iter().filter_map(|one| one.added.as_deref()).collect();
     let mut help = Vec::new();
     if !added.is_empty() {
@@ -64,13 +62,14 @@ fn configuration(
     Check::new(ID, status, subject, words(&found)).help(help.join(" && "))
 }
 
-/// The entries without their addresses, of which `ca_bundle` and `probes` are checks.
-fn compared(configuration: &WebhookConfiguration) -> Value {
-    let mut entries = json!(configuration.webhooks);
-    for entry in entries.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
-        entry.remove("clientConfig");
+/// Whether memgate may be asked about less: an entry or its rules are missing, or a selector or a condition is not as installed,
+/// unless it is gone.
+fn asks_less(one: &Difference) -> bool {
+    match one.field.split(' ').nth(1) {
+        None | Some("rules") => one.added.is_none(),
+        Some("namespaceSelector" | "objectSelector" | "matchConditions") => one.message != "is missing",
+        Some(_) => false,
     }
-    entries
 }
 
 /// The steps of a JSON pointer, in the order of the elements that they lead to.
@@ -221,7 +220,7 @@ mod tests {
             never.name = "never".to_owned();
             entry.match_conditions.as_mut().expect("conditions").push(never);
         });
-        assert_eq!(status, CheckStatus::Warn);
+        assert_eq!(status, CheckStatus::Fail);
         assert!(text.contains("namespaceSelector matchLabels team is added: a"), "{text}");
         let start = "kubectl patch mutatingwebhookconfiguration memgate --type=json -p '[{\"op\":\"remove\",\"path\":\"/webhooks/";
         assert!(

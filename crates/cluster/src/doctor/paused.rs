@@ -4,22 +4,22 @@
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::api::PostParams;
 use kube::core::Request;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::check::Check;
 use crate::cluster_state::{Fetched, text};
 use crate::reader::{ClusterReader, fetch, path};
 use memgate_install::pause::{ALL, GROUP, NEVER, PAUSED, RESOURCE, SKIP};
+use memgate_install::rights::{AUTHORIZATION, Right};
 use memgate_model::family::Family;
 
 const ID: &str = "paused";
 
-/// The API group and version of questions to the authorizer, and their resource.
-const AUTHORIZATION: &str = "authorization.k8s.io/v1";
+/// The resource of questions to the authorizer.
 const REVIEWS: &str = "subjectaccessreviews";
 
 /// How many questions are asked at a time.
-const MAX_CONCURRENT_REVIEWS: usize = 16;
+pub(super) const MAX_CONCURRENT_REVIEWS: usize = 16;
 
 /// A check for each pause of the installation in the namespace `home`, or one that nothing is paused.
 pub(super) async fn checks(
@@ -60,30 +60,17 @@ async fn pauses(
 
 /// A resource name that is paused, and why.
 async fn pause(reader: &ClusterReader, home: &str, name: String) -> Result<Option<(String, String)>, String> {
-    let Some(reason) = allowed(reader, home, &name, SKIP).await? else { return Ok(None) };
-    let is_never = allowed(reader, home, &name, NEVER).await?.is_some();
+    let review = |verb: &str| {
+        let [verb, group, resource, namespace] = [verb, GROUP, RESOURCE, home].map(str::to_owned);
+        Right { verb, group, resource, name: name.clone(), namespace }.review(Some((home, PAUSED)))
+    };
+    let Some(reason) = allowed(reader, &review(SKIP)).await? else { return Ok(None) };
+    let is_never = allowed(reader, &review(NEVER)).await?.is_some();
     Ok((!is_never).then_some((name, reason)))
 }
 
-/// Why the account has a verb on a resource name, if it has it.
-async fn allowed(
-    reader: &ClusterReader,
-    home: &str,
-    name: &str,
-    verb: &str,
-) -> Result<Option<String>, String> {
-    let review = json!({
-        "apiVersion": AUTHORIZATION,
-        "kind": "SubjectAccessReview",
-        "spec": {
-            "user": format!("system:serviceaccount:{home}:{PAUSED}"),
-            // As CEL's authorizer.serviceAccount() asks.
-            "groups": ["system:serviceaccounts", format!("system:serviceaccounts:{home}")],
-            "resourceAttributes": {
-                "namespace": home, "group": GROUP, "resource": RESOURCE, "name": name, "verb": verb,
-            },
-        },
-    });
+/// Why an account has a right, if it has it.
+pub(super) async fn allowed(reader: &ClusterReader, review: &Value) -> Result<Option<String>, String> {
     let answer = async {
         let request = Request::new(path(AUTHORIZATION, "", REVIEWS));
         let request = request.create(&PostParams::default(), review.to_string().into_bytes());
@@ -106,7 +93,7 @@ fn check(home: &str, name: &str, reason: &str) -> Check {
     };
     let help = end(home, reason)
         .unwrap_or_else(|| format!("take the right from the account; the apiserver says: {reason}"));
-    Check::warn(ID, subject, format!("memgate is paused{of}: nothing is reviewed")).help(help)
+    Check::fail(ID, subject, format!("memgate is paused{of}: nothing is reviewed")).help(help)
 }
 
 /// The command that deletes the binding which the authorizer of RBAC names as its reason. Source: `String` of bindings in

@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 
 /// How many texts of each sort it has, and how long they may be.
 const MAX_TEXTS: usize = 20;
-const MAX_CHARS: usize = 300;
+const MAX_CHARS: usize = 600;
 
 impl Replica {
     /// Writes the Lease again and again; never ends.
