@@ -156,8 +156,9 @@ impl Run<'_> {
         let mut state = State::read(self.reader, &self.plan.settings, faults).await?;
         state.snapshot.policies = Arc::clone(&policies);
         let found = subjects::judge(self, &mut state, None, faults).await?;
-        looked.stored = found.subjects;
-        let denies_all = |counts: &PolicyCounts| found.subjects > 0 && counts.denied == found.subjects;
+        let stored = found.subjects - found.namespaces;
+        looked.stored = stored;
+        let denies_all = |counts: &PolicyCounts| stored > 0 && counts.denied >= stored;
         let names = found.policies.iter().filter(|(_, counts)| denies_all(counts)).map(|(name, _)| name);
         looked.deny_all =
             names.filter_map(|name| Some((name.clone(), policies::lifted(policies.get(name)?)))).collect();

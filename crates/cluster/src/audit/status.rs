@@ -50,6 +50,8 @@ pub(super) struct PolicyCounts {
 pub(super) struct AuditCounts {
     /// How many objects were judged.
     pub(super) subjects: usize,
+    /// How many of them are Namespaces.
+    pub(super) namespaces: usize,
     /// Whether that is all of them.
     pub(super) is_whole: bool,
     /// By the name of the policy.

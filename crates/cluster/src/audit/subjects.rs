@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use memgate_core::decide::audit::audit;
+use memgate_model::kind::NAMESPACE;
 use memgate_model::request::{Occasion, Operation, Point, Request};
 use memgate_policy::selection::may_be_judged;
 
@@ -59,6 +60,7 @@ pub(super) async fn judge(
                 }
             };
             found.subjects += objects.len();
+            found.namespaces += objects.iter().filter(|stored| *stored.kind == NAMESPACE).count();
             let before = faults.count;
             let judged = state.judge(objects, faults, |stored, snapshot| {
                 let judged = audit(&stored.request(run.now), snapshot);
