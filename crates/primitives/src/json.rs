@@ -6,8 +6,6 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Number, Value};
 
-use crate::json_reader;
-
 /// A value without others in it.
 #[derive(Debug, Clone)]
 pub enum Scalar<'de> {
@@ -69,7 +67,9 @@ pub trait Reader<'de>: Sized {
 /// # Errors
 /// When the text is not JSON, or the value is refused.
 pub fn parse<'de, S: DeserializeSeed<'de>>(text: &'de str, seed: S) -> serde_json::Result<S::Value> {
-    json_reader::parse(text, seed)
+    let mut json = serde_json::Deserializer::from_str(text);
+    let value = seed.deserialize(&mut json)?;
+    json.end().map(|()| value)
 }
 
 /// A reader as serde calls it.

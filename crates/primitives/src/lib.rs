@@ -8,7 +8,7 @@
 //! - [`glob`], [`members`]: patterns of names; sets and maps that cannot be iterated.
 //! - [`plain_text`], [`credential`]: texts from users as outputs show them, without control characters and credentials.
 //! - [`fix`], [`suggest`]: what to write in place of a fault; "did you mean …?".
-//! - [`budget`]: the limits of one decision; [`json`]: one visitor for readers of JSON; [`json_reader`]: the reader of the request path.
+//! - [`budget`]: the limits of one decision; [`json`]: one visitor for readers of JSON.
 //! - [`review_path`]: the two webhook calls, and the paths to which an apiserver sends them.
 //! - [`causes`]: errors in one line.
 
@@ -19,7 +19,6 @@ pub mod duration;
 pub mod fix;
 pub mod glob;
 pub mod json;
-pub mod json_reader;
 pub mod members;
 pub mod name;
 pub mod named;

@@ -15,11 +15,6 @@ pub fn review(input: &[u8]) {
     must_hold(&readers::review(input));
 }
 
-/// Reads an input as JSON.
-pub fn json(input: &[u8]) {
-    must_hold(&readers::json(input));
-}
-
 /// Reads an input as manifests.
 pub fn yaml(input: &[u8]) {
     must_hold(&readers::yaml(input));

@@ -1,6 +1,5 @@
 //! The readers that a fuzzer with coverage runs too: `stress/guided` has these files in its library.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use memgate_core::decide::decide;
@@ -12,12 +11,8 @@ use memgate_manifest::source::Source;
 use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
-use memgate_primitives::json_reader::JsonReader;
 use memgate_primitives::pointer::Pointer;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{invariants::check_invariants, pointers::all_pointers};
 
@@ -28,34 +23,6 @@ const MAX_DOCUMENTS: usize = 8;
 pub(crate) fn review(input: &[u8]) -> Result<(), String> {
     let Ok(text) = str::from_utf8(input) else { return Ok(()) };
     check_invariants(text, &state::empty(memgate_platforms::default_settings()))
-}
-
-/// Any text, by the reader of the request path and by serde_json: both read and skip it, or neither does. What nests deep is
-/// left to serde_json.
-pub(crate) fn json(input: &[u8]) -> Result<(), String> {
-    let Ok(text) = str::from_utf8(input) else { return Ok(()) };
-    if text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count() > MAX_OPEN {
-        return Ok(());
-    }
-    same(&read::<Value>(text), &serde_json::from_str(text).ok())?;
-    let skipped = serde_json::from_str::<IgnoredAny>(text).is_ok();
-    same(&read::<IgnoredAny>(text).is_some(), &skipped)?;
-    same(&read::<&RawValue>(text).map(RawValue::get), &skipped.then_some(text.trim_matches(BLANKS)))
-}
-
-/// So deep it skips.
-const MAX_OPEN: usize = 63;
-
-const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
-
-fn read<'de, T: Deserialize<'de>>(text: &'de str) -> Option<T> {
-    let mut reader = JsonReader::new(text);
-    let value = T::deserialize(&mut reader).ok()?;
-    reader.end().ok().map(|()| value)
-}
-
-fn same<T: PartialEq + Debug>(ours: &T, theirs: &T) -> Result<(), String> {
-    if ours == theirs { Ok(()) } else { Err(format!("{ours:?}, and serde_json: {theirs:?}")) }
 }
 
 /// Manifests as people write them: their places, and what is left of a text that is written anew.

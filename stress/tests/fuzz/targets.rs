@@ -40,9 +40,8 @@ pub(crate) struct Target {
 }
 
 /// All of them.
-pub(crate) const TARGETS: [Target; 17] = [
+pub(crate) const TARGETS: [Target; 16] = [
     Target { name: "review", seeds: || cases_as(every, bare), run: readers::review },
-    Target { name: "json", seeds: || cases_as(every, bare), run: readers::json },
     Target { name: "pod", seeds: || cases_as(of_pods, whole), run: scene },
     Target { name: "arkonis", seeds: || cases_as(|file, _| file.starts_with("arkonis/"), whole), run: scene },
     Target { name: "ark", seeds: || cases_as(|file, _| file.starts_with("ark/"), whole), run: scene },
