@@ -399,6 +399,30 @@ fn the_audit_gets_what_the_values_say_of_pods() {
     assert!(!without.keys().any(|name| name.contains("memgate-audit")), "{:?}", without.keys());
 }
 
+/// Addresses of the apiserver limit the calls to and from the apiserver, and no other traffic; further variables come beside
+/// those that a replica needs.
+#[test]
+#[ignore = "needs Go, for Helm"]
+fn values_add_to_the_network_policy_and_to_variables() {
+    let values = &["networkPolicy.enabled=true", "extraEnv[0].name=A"];
+    let open = by_name(rendered(values));
+    let narrow = by_name(rendered(&[&values[..], &["networkPolicy.apiServerCIDRs={10.0.0.0/8}"]].concat()));
+    let blocks = json!([{"ipBlock": {"cidr": "10.0.0.0/8"}}]);
+    for name in ["memgate", "memgate-audit"] {
+        let name = format!("networking.k8s.io/v1 NetworkPolicy {name}");
+        let (mut wanted, got) = (open[&name].clone(), &narrow[&name]);
+        wanted["spec"]["egress"][0]["to"] = blocks.clone();
+        if let Some(reviews) = wanted.pointer_mut("/spec/ingress/0") {
+            reviews["from"] = blocks.clone();
+        }
+        assert_eq!(*got, wanted);
+        assert_eq!(got["spec"]["egress"][0]["ports"][1]["port"], 6443);
+    }
+    let env = &open["apps/v1 Deployment memgate"]["spec"]["template"]["spec"]["containers"][0]["env"];
+    let names: Vec<_> = env.as_array().expect("variables").iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, ["POD_NAME", "POD_UID", "POD_IP", "A"]);
+}
+
 /// The label of pods by which policies select them.
 fn template_labels(template: &Value) -> Value {
     json!({"app.kubernetes.io/name": template["metadata"]["labels"]["app.kubernetes.io/name"]})
