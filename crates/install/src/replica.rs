@@ -32,8 +32,6 @@ pub struct ReplicaReport {
     /// How many entries of each webhook configuration, `mutating` and `validating`, ask about something; empty before they
     /// were read.
     pub entries: BTreeMap<String, i64>,
-    /// The rights that its account lacks, in words.
-    pub rights_missing: Vec<String>,
     /// By how many seconds the clock of its machine is ahead of the apiserver's.
     pub clock_seconds: i64,
 }

@@ -1,6 +1,5 @@
 //! Serves one connection: TLS, then HTTP/1.1 requests until one side closes it.
 
-mod self_wake;
 mod socket;
 
 use std::convert::Infallible;
@@ -27,7 +26,6 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tower::ServiceExt;
 
-use crate::connection::self_wake::poll_again;
 use crate::connection::socket::Socket;
 use crate::connection_limiter::{Activity, Caller, ConnectionPhase, ConnectionSlot};
 use crate::metrics::Metrics;
@@ -182,7 +180,7 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(
         .max_buf_size(MAX_READ_BUFFER_BYTES.max(context.head))
         .serve_connection(TokioIo::new(stream), service_fn(respond))
         .without_shutdown();
-    match poll_again(connection).await {
+    match connection.await {
         Ok(parts) => linger(parts.io.into_inner(), context.timers.linger).await,
         Err(error) => tracing::debug!(error = explained(&error), "a connection ended early"),
     }

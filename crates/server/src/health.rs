@@ -22,7 +22,7 @@ use crate::metrics::{CONTENT_TYPE as METRICS_TYPE, Metrics, number};
 use crate::replica::Replica;
 use crate::router::AppState;
 use crate::shutdown::Drain;
-use crate::store::Stale;
+use crate::store::KindHeard;
 use memgate_certs::metrics::CertKind;
 use memgate_certs::tls::ServingCert;
 
@@ -87,10 +87,10 @@ async fn ready(State(health): State<Arc<Health>>) -> Response {
     }
     // These do not make a replica unready.
     let store = &health.app.handler.store;
-    for unread in store.unread().iter().filter(|unread| !unread.is_needed) {
+    for unread in store.unread().iter().filter(|unread| !store.is_needed(unread.kind)) {
         let _infallible = writeln!(text, "- not read, so reviews that need it get 503: {unread}");
     }
-    for Stale { kind, heard, .. } in store.stale().iter() {
+    for KindHeard { kind, heard, .. } in store.stale().iter() {
         let (seconds, api_version) = (heard.elapsed().as_secs(), kind.api_version());
         let _infallible = writeln!(text, "- nothing heard for {seconds} s: {api_version} {}", kind.kind);
     }
@@ -168,7 +168,8 @@ impl Health {
             reasons.push("shutting down".to_owned());
         }
         reasons.extend(self.certificate.not_ready_reason().map(str::to_owned));
-        let unread = self.app.handler.store.unread().into_iter().filter(|unread| unread.is_needed);
+        let store = &self.app.handler.store;
+        let unread = store.unread().into_iter().filter(|unread| store.is_needed(unread.kind));
         reasons.extend(unread.map(|unread| format!("not read yet: {unread}")));
         reasons.extend(self.replica.gives_way());
         reasons

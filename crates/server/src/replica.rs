@@ -17,7 +17,7 @@ mod partners;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kube::Client;
 use tokio::time::sleep;
@@ -25,7 +25,7 @@ use tokio::time::sleep;
 use crate::metrics::Metrics;
 use crate::options::{OwnInstallation, OwnPod};
 use crate::replica::partners::Partner;
-use crate::store::{Stale, Store, lock};
+use crate::store::{KindHeard, Store, lock};
 use memgate_certs::clock::Clock;
 use memgate_certs::failure_log::FailureLog;
 
@@ -58,8 +58,6 @@ pub(super) struct Known {
     better: Option<SocketAddr>,
     /// How many entries of each configuration ask about something.
     entries: BTreeMap<String, i64>,
-    /// The rights that are missing.
-    rights_missing: Vec<String>,
 }
 
 impl Replica {
@@ -89,16 +87,14 @@ impl Replica {
         tokio::join!(self.listen(), partners, installation, self.keep_lease(&client, reasons));
     }
 
-    /// Says once what is not heard of, what cannot be read and that the clock is wrong, and when that is over.
+    /// Says once that something is not heard of, what cannot be read and that the clock is wrong, and when that is over.
     async fn listen(&self) {
         let (mut silence, mut failures) = (Silence::default(), FailureLog::default());
-        let kinds = self.store.kinds().len();
         loop {
-            silence.log(&self.store.note_stale(), kinds);
+            silence.log(&self.store.note_stale());
             let unread = self.store.unread();
-            for kind in self.store.kinds() {
-                let late = unread.iter().find(|unread| unread.kind == kind && !unread.is_needed);
-                let why = late.map(|unread| unread.why.clone().unwrap_or_default());
+            for kind in self.store.kinds().into_iter().filter(|kind| !self.store.is_needed(kind)) {
+                let why = unread.iter().find(|unread| unread.kind == kind).map(KindHeard::why);
                 let step = format!("answer reviews that need {} {}", kind.api_version(), kind.kind);
                 failures.log(&step, why.map_or(Ok(()), Err));
             }
@@ -111,76 +107,53 @@ impl Replica {
     }
 }
 
-/// What was logged of silence.
+/// Whether it was logged that nothing is heard of something.
 #[derive(Debug, Default)]
-struct Silence {
-    since: Option<Instant>,
-    is_complete: bool,
-}
+struct Silence(bool);
 
 impl Silence {
-    /// Logs when something becomes silent, when later everything does, and when nothing is any more.
-    fn log(&mut self, stale: &[Stale], kinds: usize) {
-        let Some(oldest) = stale.iter().min_by_key(|stale| stale.heard) else {
-            if self.since.is_some() {
-                tracing::info!("heard again from the apiserver");
-            }
-            return *self = Self::default();
-        };
-        let is_complete = stale.len() == kinds;
-        let is_worse =
-            is_complete && !self.is_complete && self.since.is_some_and(|at| at.elapsed() > ASK_AFTER);
-        self.is_complete |= is_complete;
-        if self.since.is_none() || is_worse {
-            self.since = Some(Instant::now());
-            let (seconds, kind, group) =
-                (oldest.heard.elapsed().as_secs(), oldest.kind.kind, oldest.kind.group_in_words());
-            let (kinds, error) = (stale.len(), oldest.why.as_deref());
-            tracing::warn!(
-                seconds,
-                kind,
-                group,
-                kinds,
-                error,
+    /// Logs when something becomes silent, and when nothing is any more.
+    fn log(&mut self, stale: &[KindHeard]) {
+        let oldest = stale.iter().min_by_key(|stale| stale.heard);
+        match (oldest, std::mem::replace(&mut self.0, oldest.is_some())) {
+            (Some(KindHeard { kind, heard, why }), false) => tracing::warn!(
+                seconds = heard.elapsed().as_secs(),
+                kind = kind.kind,
+                group = kind.group_in_words(),
+                error = why.as_deref(),
                 "nothing heard from the apiserver; going on with what is known"
-            );
+            ),
+            (None, true) => tracing::info!("heard again from the apiserver"),
+            _ => {}
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
     use crate::test_support::Lines;
 
     #[test]
-    fn silence_is_logged_once_and_once_more_when_it_is_complete() {
+    fn silence_is_logged_once_and_its_end() {
         let lines = Lines::default();
         let _guard = lines.capture();
         let kinds = memgate_platforms::ark::FAMILY.kinds.watched;
-        let stale = |count: usize| -> Vec<Stale> {
+        let stale = |count: usize| -> Vec<KindHeard> {
             let heard = Instant::now() - Duration::from_secs(130);
-            kinds[..count].iter().map(|kind| Stale { kind, heard, why: Some("500".to_owned()) }).collect()
+            kinds[..count].iter().map(|kind| KindHeard { kind, heard, why: Some("500".to_owned()) }).collect()
         };
         let mut silence = Silence::default();
-        for count in [0, 1, 2, kinds.len(), 1, kinds.len()] {
-            silence.log(&stale(count), kinds.len());
+        for count in [0, 1, 2, kinds.len(), 1, 0, 0] {
+            silence.log(&stale(count));
         }
-        let text = "nothing heard from the apiserver; going on with what is known";
-        let line = |kinds: usize| {
-            format!(
-                " WARN memgate_server::replica: {text} seconds=130 kind=\"Memory\" group=\"ark.mckinsey.com\" kinds={kinds} error=\"500\""
-            )
-        };
-        assert_eq!(lines.take(), [line(1)], "one outage, which all kinds notice within minutes");
-        silence.log(&[], kinds.len());
-        silence.log(&[], kinds.len());
-        assert_eq!(lines.take(), [" INFO memgate_server::replica: heard again from the apiserver"]);
-        silence.log(&stale(1), kinds.len());
-        silence.since = silence.since.map(|since| since - ASK_AFTER * 2);
-        silence.log(&stale(2), kinds.len());
-        silence.log(&stale(kinds.len()), kinds.len());
-        silence.log(&stale(kinds.len()), kinds.len());
-        assert_eq!(lines.take(), [line(1), line(kinds.len())], "first one platform, much later the rest");
+        let expected = [
+            " WARN memgate_server::replica: nothing heard from the apiserver; going on with what is known \
+             seconds=130 kind=\"Memory\" group=\"ark.mckinsey.com\" error=\"500\"",
+            " INFO memgate_server::replica: heard again from the apiserver",
+        ];
+        assert_eq!(lines.take(), expected);
     }
 }

@@ -57,7 +57,7 @@ pub(super) struct Store {
     not_held_log: LogRateLimiter,
     watches: Mutex<BTreeMap<&'static Kind, Watch>>,
     /// The stale kinds, as [`Store::note_stale`] found them.
-    stale: ArcSwap<Vec<Stale>>,
+    stale: ArcSwap<Vec<KindHeard>>,
     started: Instant,
     families: Vec<&'static Family>,
     missing: MissingReferences,
@@ -88,30 +88,25 @@ struct Watch {
     failure: Option<String>,
 }
 
-/// A kind that nothing was heard of for two minutes.
+/// When a kind was heard of last.
 #[derive(Debug, Clone)]
-pub(super) struct Stale {
+pub(super) struct KindHeard {
     pub(super) kind: &'static Kind,
-    /// When it was heard of last.
     pub(super) heard: Instant,
-    /// Why, if a request has failed.
+    /// Why nothing came since, if a request has failed.
     pub(super) why: Option<String>,
 }
 
-/// A kind that was not listed yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Unread {
-    pub(super) kind: &'static Kind,
-    /// Why, if a request has failed.
-    pub(super) why: Option<String>,
-    /// Whether the replica is not ready without it. Else only reviews that need it are not answered.
-    pub(super) is_needed: bool,
+impl KindHeard {
+    /// Why nothing came since, in words.
+    pub(super) fn why(&self) -> &str {
+        self.why.as_deref().unwrap_or("no answer yet")
+    }
 }
 
-impl fmt::Display for Unread {
+impl fmt::Display for KindHeard {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kind, why) = (self.kind, self.why.as_deref().unwrap_or("no answer yet"));
-        write!(out, "{} {} ({why})", kind.api_version(), kind.kind)
+        write!(out, "{} {} ({})", self.kind.api_version(), self.kind.kind, self.why())
     }
 }
 
@@ -202,18 +197,28 @@ impl Store {
             .all(|kind| self.is_synced(kind))
     }
 
-    /// The watched kinds that were not listed yet. After a while a platform's kind is not needed if the apiserver listed others;
-    /// policies are needed by every review.
-    pub(super) fn unread(&self) -> Vec<Unread> {
+    /// The watched kinds that were not listed yet.
+    pub(super) fn unread(&self) -> Vec<KindHeard> {
+        self.heard_of(|watch| !watch.synced)
+    }
+
+    /// Whether the replica is not ready without this kind. After a while one of a platform is not needed if the apiserver listed
+    /// others; policies are needed by every review.
+    pub(super) fn is_needed(&self, kind: &Kind) -> bool {
+        let is_late =
+            || self.started.elapsed() > UNREAD_AFTER && self.watches().values().any(|watch| watch.synced);
+        policies::is_compiled(kind) || !is_late()
+    }
+
+    fn heard_of(&self, is_chosen: impl Fn(&Watch) -> bool) -> Vec<KindHeard> {
         let watches = self.watches();
-        let is_late = self.started.elapsed() > UNREAD_AFTER && watches.values().any(|watch| watch.synced);
-        let unread = watches.iter().filter(|(_, watch)| !watch.synced);
-        let unread = unread.map(|(kind, watch)| Unread {
+        let chosen = watches.iter().filter(|(_, watch)| is_chosen(watch));
+        let heard = |(kind, watch): (&&'static Kind, &Watch)| KindHeard {
             kind,
+            heard: watch.last_activity,
             why: watch.failure.clone(),
-            is_needed: !is_late || policies::is_compiled(kind),
-        });
-        unread.collect()
+        };
+        chosen.map(heard).collect()
     }
 
     /// What the last audit found of each policy.
@@ -396,20 +401,15 @@ impl Store {
     }
 
     /// Looks which kinds are stale, for the answers until the next look.
-    pub(super) fn note_stale(&self) -> Arc<Vec<Stale>> {
-        let watches = self.watches();
+    pub(super) fn note_stale(&self) -> Arc<Vec<KindHeard>> {
         let is_stale = |watch: &Watch| watch.synced && watch.last_activity.elapsed() > STALE_AFTER;
-        let stale = watches.iter().filter(|(_, watch)| !self.fixed && is_stale(watch));
-        let stale =
-            stale.map(|(kind, watch)| Stale { kind, heard: watch.last_activity, why: watch.failure.clone() });
-        let stale = Arc::new(stale.collect());
-        drop(watches);
+        let stale = Arc::new(self.heard_of(|watch| !self.fixed && is_stale(watch)));
         self.stale.store(Arc::clone(&stale));
         stale
     }
 
     /// The stale kinds.
-    pub(super) fn stale(&self) -> Arc<Vec<Stale>> {
+    pub(super) fn stale(&self) -> Arc<Vec<KindHeard>> {
         self.stale.load_full()
     }
 
@@ -650,7 +650,12 @@ mod tests {
             [memgate_platforms::ark::FAMILY.kinds.watched[0], &memgate_model::kind::MEMORY_POLICY];
         store.record_failure(broken, "500: no conversion".to_owned());
         let needed = |store: &Store| -> Vec<_> {
-            store.unread().into_iter().filter(|unread| unread.is_needed).map(|unread| unread.kind).collect()
+            store
+                .unread()
+                .into_iter()
+                .map(|unread| unread.kind)
+                .filter(|kind| store.is_needed(kind))
+                .collect()
         };
         store.started -= UNREAD_AFTER * 2;
         assert_eq!(needed(&store).len(), store.kinds().len(), "the apiserver does not answer at all");

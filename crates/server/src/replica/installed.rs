@@ -41,26 +41,25 @@ impl Replica {
         loop {
             sleep(jitter(INTERVAL)).await;
             let Some(live) = configurations(client, installation, &mut failures).await else { continue };
-            let plan = self.plan(installation, &live);
+            let names: Vec<&str> = live.iter().flatten().map(|entry| entry.name.as_str()).collect();
+            let arguments: Vec<&str> = installation.arguments.iter().map(String::as_str).collect();
+            let OwnInstallation { namespace, configuration, .. } = installation;
+            let families = self.store.snapshot().settings.families.clone();
+            let plan = InstallPlan::inferred(configuration, namespace, families, Some(&arguments), &names);
             let wanted = memgate_install::objects(&plan);
             self.note_entries(&live, &wanted, &mut failures).await;
             if asked.is_none_or(|at| at.elapsed() > RIGHTS_INTERVAL) {
                 let missing = missing(client, &rights(&wanted)).await;
-                if let Some(missing) = failures.log("ask which rights memgate's account has", missing) {
-                    self.note_missing(missing, &mut failures);
-                    asked = Some(Instant::now());
-                }
+                let Some(missing) = failures.log("ask which rights memgate's account has", missing) else {
+                    continue;
+                };
+                self.metrics.rights_missing.set(number(missing.len()));
+                let all =
+                    if missing.is_empty() { Ok(()) } else { Err(format!("missing: {}", missing.join(", "))) };
+                failures.log("find all rights of memgate's account", all);
+                asked = Some(Instant::now());
             }
         }
-    }
-
-    /// What would be installed.
-    fn plan(&self, installation: &OwnInstallation, live: &[Entries; 2]) -> InstallPlan {
-        let OwnInstallation { namespace, configuration, arguments, .. } = installation;
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let names: Vec<&str> = live.iter().flatten().map(|entry| entry.name.as_str()).collect();
-        let families = self.store.snapshot().settings.families.clone();
-        InstallPlan::inferred(configuration, namespace, families, Some(&arguments), &names)
     }
 
     async fn note_entries(&self, live: &[Entries; 2], wanted: &Objects, failures: &mut FailureLog) {
@@ -90,13 +89,6 @@ impl Replica {
                 format!("find an entry of the {name} webhook configuration that asks memgate about anything");
             failures.log(&step, if sum == 0 { Err("all are missing or match nothing") } else { Ok(()) });
         }
-    }
-
-    fn note_missing(&self, missing: Vec<String>, failures: &mut FailureLog) {
-        self.metrics.rights_missing.set(number(missing.len()));
-        let all = if missing.is_empty() { Ok(()) } else { Err(format!("missing: {}", missing.join(", "))) };
-        failures.log("find all rights of memgate's account", all);
-        lock(&self.known).rights_missing = missing;
     }
 }
 

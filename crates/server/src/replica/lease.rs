@@ -44,22 +44,17 @@ impl Replica {
     }
 
     fn report(&self, pod: &OwnPod, not_ready: Vec<String>) -> ReplicaReport {
-        let bounded = |texts: Vec<String>| -> Vec<String> {
-            texts.iter().take(MAX_TEXTS).map(|text| cut(text, MAX_CHARS).into_owned()).collect()
-        };
+        let short = |text: &String| cut(text, MAX_CHARS).into_owned();
         let unread = self.store.unread().into_iter().take(MAX_TEXTS).filter_map(|unread| {
-            let kind = format!("{} {}", unread.kind.api_version(), unread.kind.kind);
-            Some((kind, cut(&unread.why?, MAX_CHARS).into_owned()))
+            Some((format!("{} {}", unread.kind.api_version(), unread.kind.kind), short(unread.why.as_ref()?)))
         });
-        let known = lock(&self.known);
         ReplicaReport {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             address: SocketAddr::new(pod.address, self.port).to_string(),
             heard_until: format!("{:.0}", self.clock.timestamp() - self.store.silence()),
-            not_ready: bounded(not_ready),
+            not_ready: not_ready.iter().take(MAX_TEXTS).map(short).collect(),
             not_read: unread.collect(),
-            entries: known.entries.clone(),
-            rights_missing: bounded(known.rights_missing.clone()),
+            entries: lock(&self.known).entries.clone(),
             clock_seconds: self.clock.ahead(),
         }
     }

@@ -3,17 +3,14 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use axum::body::Bytes;
-use axum::http::StatusCode;
+use axum::http::{Request, StatusCode};
 use futures::future::{join, join_all};
-use http_body_util::{BodyExt as _, Empty, Limited};
-use hyper_util::client::legacy::Client as HttpClient;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
+use http_body_util::{BodyExt as _, Limited};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::ListParams;
-use kube::{Api, Client};
+use kube::client::Body;
+use kube::{Api, Client, Config};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::options::OwnPod;
@@ -43,28 +40,19 @@ pub(super) struct Partner {
     address: SocketAddr,
 }
 
-/// What a Lease shows of a replica.
-#[derive(Debug, PartialEq, Eq)]
-enum State {
-    Heard,
-    Silent,
-    Unknown,
-}
-
 impl Replica {
     /// Reads the Leases of all replicas, and asks the others when this one hears nothing; never ends.
     pub(super) async fn ask_partners(&self, client: &Client) {
         let Some((installation, own)) = self.installation.as_ref().zip(self.pod()) else { return };
         let leases: Api<Lease> = Api::namespaced(client.clone(), &installation.namespace);
         let params = ListParams::default().labels(&format!("{}={}", LABEL.0, LABEL.1)).limit(MAX_LEASES);
-        let http = HttpClient::builder(TokioExecutor::new()).build_http();
         let mut failures = FailureLog::default();
         let mut ticks = interval(jitter(INTERVAL));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
             let listed = with_timeout(REQUEST_TIMEOUT, leases.list(&params));
-            let (listed, better) = join(listed, self.better(&http)).await;
+            let (listed, better) = join(listed, self.better()).await;
             lock(&self.known).better = better;
             if let Some(list) = failures.log("read the Leases of the replicas", listed) {
                 self.note_leases(&list.items, own);
@@ -74,67 +62,60 @@ impl Replica {
 
     fn note_leases(&self, leases: &[Lease], own: &OwnPod) {
         let now = self.clock.timestamp();
-        let states: Vec<_> = leases.iter().map(|lease| read(lease, now)).collect();
-        let count = |wanted| states.iter().filter(|(state, _)| *state == wanted).count();
+        let read: Vec<_> = leases.iter().map(|lease| read(lease, now)).collect();
+        let count =
+            |wanted| read.iter().filter(|it| it.as_ref().map(|(is_heard, _)| *is_heard) == wanted).count();
         self.metrics.set_replicas([
-            ("heard", count(State::Heard)),
-            ("silent", count(State::Silent)),
-            ("unknown", count(State::Unknown)),
+            ("heard", count(Some(true))),
+            ("silent", count(Some(false))),
+            ("unknown", count(None)),
         ]);
-        let others =
-            states.into_iter().filter(|(state, _)| *state == State::Heard).filter_map(|(_, partner)| partner);
-        let others = others.filter(|partner| partner.uid != own.uid).take(MAX_PARTNERS);
-        lock(&self.known).partners = others.collect();
+        let others = read.into_iter().flatten().filter(|(is_heard, other)| *is_heard && other.uid != own.uid);
+        lock(&self.known).partners = others.map(|(_, other)| other).take(MAX_PARTNERS).collect();
     }
 
     /// A replica that is ready and hears of more kinds than this one, once this one has heard nothing for long.
-    async fn better(&self, http: &HttpClient<HttpConnector, Empty<Bytes>>) -> Option<SocketAddr> {
+    async fn better(&self) -> Option<SocketAddr> {
         self.silence()?;
         let partners = lock(&self.known).partners.clone();
-        let addresses: Vec<_> = partners.iter().map(|partner| partner.address).collect();
-        let asked =
-            partners.into_iter().map(|partner| timeout(ANSWER_TIMEOUT, partner.silent_kinds(http.clone())));
-        let answers = join_all(asked).await.into_iter().zip(addresses);
+        let asked = partners.into_iter().map(|partner| async {
+            let address = partner.address;
+            Some((timeout(ANSWER_TIMEOUT, partner.silent_kinds()).await.ok()??, address))
+        });
         let own = self.store.stale().len();
-        answers
-            .filter(|(silent, _)| matches!(silent, Ok(Some(silent)) if *silent < own))
-            .map(|(_, it)| it)
-            .next()
+        let answers = join_all(asked).await.into_iter().flatten();
+        answers.filter(|(silent, _)| *silent < own).map(|(_, address)| address).next()
     }
 }
 
 impl Partner {
     /// Of how many kinds it has heard nothing, if it is there and ready.
-    async fn silent_kinds(self, http: HttpClient<HttpConnector, Empty<Bytes>>) -> Option<usize> {
-        let url = format!("http://{}/silent/{}", self.address, self.uid).parse().ok()?;
-        let answer = http.get(url).await.ok()?;
-        if answer.status() != StatusCode::OK {
-            return None;
-        }
+    async fn silent_kinds(self) -> Option<usize> {
+        let url = format!("http://{}", self.address).parse().ok()?;
+        let mut config = Config::new(url);
+        config.default_retry = false;
+        let client = Client::try_from(config).ok()?;
+        let request = Request::get(format!("/silent/{}", self.uid)).body(Body::empty()).ok()?;
+        let answer = client.send(request).await.ok().filter(|answer| answer.status() == StatusCode::OK)?;
         let body = Limited::new(answer.into_body(), MAX_ANSWER_BYTES).collect().await.ok()?.to_bytes();
         str::from_utf8(&body).ok()?.parse().ok()
     }
 }
 
-/// What a Lease says, and where its replica can be asked. One that was not renewed counts as silent, and one that no replica
-/// wrote as unknown.
-fn read(lease: &Lease, now: Timestamp) -> (State, Option<Partner>) {
+/// Whether the replica of a Lease hears, and where it can be asked; `None` if no replica wrote it. One that was not renewed is that
+/// of a silent replica.
+fn read(lease: &Lease, now: Timestamp) -> Option<(bool, Partner)> {
     let metadata = &lease.metadata;
-    let report = metadata.annotations.as_ref().and_then(|all| all.get(ANNOTATION));
-    let report = report.and_then(|text| serde_json::from_str::<ReplicaReport>(text).ok());
-    let owner = metadata.owner_references.iter().flatten().find(|owner| owner.kind == "Pod");
-    let renewed = lease.spec.as_ref().and_then(|spec| spec.renew_time.as_ref()).map(|time| time.0);
-    let (Some(report), Some(owner), Some(renewed)) = (report, owner, renewed) else {
-        return (State::Unknown, None);
-    };
-    let (Ok(heard), Ok(address)) = (report.heard_until.parse::<Timestamp>(), report.address.parse()) else {
-        return (State::Unknown, None);
-    };
-    let limit = now - SignedDuration::from_secs(SILENT_SECONDS.cast_signed());
-    let state = if heard.min(renewed) < limit { State::Silent } else { State::Heard };
+    let report = metadata.annotations.as_ref()?.get(ANNOTATION)?;
+    let report: ReplicaReport = serde_json::from_str(report).ok()?;
+    let owner = metadata.owner_references.iter().flatten().find(|owner| owner.kind == "Pod")?;
     // It is a part of the path of a request.
-    let is_plain = owner.uid.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    (state, is_plain.then(|| Partner { uid: owner.uid.clone(), address }))
+    let uid =
+        Some(owner.uid.clone()).filter(|uid| uid.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-'))?;
+    let heard: Timestamp = report.heard_until.parse().ok()?;
+    let renewed = lease.spec.as_ref()?.renew_time.as_ref()?.0;
+    let limit = now - SignedDuration::from_secs(SILENT_SECONDS.cast_signed());
+    Some((heard.min(renewed) >= limit, Partner { uid, address: report.address.parse().ok()? }))
 }
 
 #[cfg(test)]
@@ -160,19 +141,19 @@ mod tests {
         serde_json::from_value(lease).expect("a Lease")
     }
 
-    fn state(change: impl FnOnce(&mut Value), seconds: i64) -> (State, Option<String>) {
+    fn state(change: impl FnOnce(&mut Value), seconds: i64) -> Option<(bool, String)> {
         let now: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
-        let (state, partner) = read(&lease(change), now + SignedDuration::from_secs(seconds));
-        (state, partner.map(|partner| format!("{} {}", partner.uid, partner.address)))
+        let (is_heard, partner) = read(&lease(change), now + SignedDuration::from_secs(seconds))?;
+        Some((is_heard, format!("{} {}", partner.uid, partner.address)))
     }
 
     #[test]
     fn a_lease_is_that_of_a_replica_which_hears_or_does_not() {
-        let at = || Some("a-1 10.0.0.7:8081".to_owned());
-        assert_eq!(state(|_| (), 0), (State::Heard, at()));
-        assert_eq!(state(|_| (), 121), (State::Silent, at()));
+        let at = |is_heard| Some((is_heard, "a-1 10.0.0.7:8081".to_owned()));
+        assert_eq!(state(|_| (), 0), at(true));
+        assert_eq!(state(|_| (), 121), at(false));
         let renewed = |lease: &mut Value| lease["spec"]["renewTime"] = json!("2026-01-01T01:00:00.000000Z");
-        assert_eq!(state(renewed, 3600), (State::Silent, at()), "it writes, but hears nothing");
+        assert_eq!(state(renewed, 3600), at(false), "it writes, but hears nothing");
     }
 
     #[test]
@@ -188,10 +169,10 @@ mod tests {
             state(annotation(r#"{"address": "example.com:80", "heardUntil": "2026-01-01T00:00:00Z"}"#), 0),
             state(ownerless, 0),
         ] {
-            assert_eq!(state, (State::Unknown, None));
+            assert_eq!(state, None);
         }
         let path =
             |lease: &mut Value| lease["metadata"]["ownerReferences"][0]["uid"] = json!("a/../../metrics");
-        assert_eq!(state(path, 0), (State::Heard, None));
+        assert_eq!(state(path, 0), None);
     }
 }
