@@ -1,4 +1,4 @@
-//! `/livez`, `/readyz` and `/metrics`, on a port of their own and without TLS.
+//! `/livez`, `/readyz` and `/metrics`, and `/silent` for other replicas, on a port of their own and without TLS.
 //!
 //! A thread with its own runtime serves them: a stalled main runtime can be seen only from outside, and probes do not
 //! wait behind reviews. Alive means that the main runtime still runs its tasks, because a restart helps with that. It

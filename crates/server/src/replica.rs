@@ -28,6 +28,7 @@ use crate::replica::partners::Partner;
 use crate::store::{KindHeard, Store, lock};
 use memgate_certs::clock::Clock;
 use memgate_certs::failure_log::FailureLog;
+use memgate_model::kind::Kind;
 
 /// After this time without a word about a kind other replicas are asked whether they hear more.
 const ASK_AFTER: Duration = Duration::from_mins(5);
@@ -90,16 +91,20 @@ impl Replica {
     /// Says once that something is not heard of, what cannot be read and that the clock is wrong, and when that is over.
     async fn listen(&self) {
         let (mut silence, mut failures) = (Silence::default(), FailureLog::default());
+        let mut reasons = BTreeMap::<&Kind, String>::new();
         loop {
             silence.log(&self.store.note_stale());
             let unread = self.store.unread();
+            // The text of an error can change with each answer, so the first one counts.
+            reasons.retain(|kind, _| unread.iter().any(|unread| unread.kind == *kind));
             for kind in self.store.kinds().into_iter().filter(|kind| !self.store.is_needed(kind)) {
-                let why = unread.iter().find(|unread| unread.kind == kind).map(KindHeard::why);
+                let late = unread.iter().find(|unread| unread.kind == kind);
+                let why = late.map(|late| &*reasons.entry(kind).or_insert_with(|| late.why().to_owned()));
                 let step = format!("answer reviews that need {} {}", kind.api_version(), kind.kind);
-                failures.log(&step, why.map_or(Ok(()), Err));
+                failures.log(&step, why.map_or(Ok(()), |why| Err(why.clone())));
             }
-            let wrong =
-                self.clock.wrong_by().map(|seconds| format!("it is {seconds} s ahead of the apiserver's"));
+            let wrong = self.clock.wrong_by().map(|seconds| seconds / 60);
+            let wrong = wrong.map(|minutes| format!("it is {minutes} minutes ahead of the apiserver's"));
             self.metrics.clock_offset.set(self.clock.ahead());
             failures.log("use the clock of this machine", wrong.map_or(Ok(()), Err));
             sleep(LOOK).await;
