@@ -2,7 +2,7 @@
 //!
 //! It uses no other module of the server, so that all of them can use it.
 
-use memgate_certs::metrics::{Label, result};
+use memgate_certs::metrics::Label;
 use prometheus_client::encoding::EncodeLabelSet;
 
 use memgate_primitives::named::named;
@@ -20,29 +20,31 @@ pub(crate) struct RequestLabels {
     pub(crate) reason: &'static str,
 }
 
-/// How something ended that is counted by its result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ResultLabel {
-    /// It succeeded.
-    Done,
-    /// It failed.
-    Failed,
-    /// It took too long.
-    TimedOut,
-    /// The caller of a handshake presented no certificate, or one that is not accepted.
-    ClientRefused,
-    /// A handshake did not begin, because there were too many others.
-    Rationed,
-    /// A looked-up object exists.
-    Found,
-    /// A looked-up object does not exist.
-    Absent,
-    /// An Event was written.
-    Written,
-    /// The same Event was written a short while ago.
-    Duplicate,
-    /// The queue of Events was full.
-    Dropped,
+named! {
+    /// How something ended that is counted by its result.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum ResultLabel {
+        /// It succeeded.
+        Done = "ok",
+        /// It failed.
+        Failed = "failed",
+        /// It took too long.
+        TimedOut = "timeout",
+        /// The caller of a handshake presented no certificate, or one that is not accepted.
+        ClientRefused = "client-refused",
+        /// A handshake did not begin, because there were too many others.
+        Rationed = "rationed",
+        /// A looked-up object exists.
+        Found = "found",
+        /// A looked-up object does not exist.
+        Absent = "absent",
+        /// An Event was written.
+        Written = "written",
+        /// The same Event was written a short while ago.
+        Duplicate = "duplicate",
+        /// The queue of Events was full.
+        Dropped = "dropped",
+    }
 }
 
 impl ResultLabel {
@@ -56,19 +58,7 @@ impl ResultLabel {
 
     /// As a label.
     pub(super) const fn label(self) -> Label {
-        let name = match self {
-            Self::Done => return result(true),
-            Self::Failed => return result(false),
-            Self::TimedOut => "timeout",
-            Self::ClientRefused => "client-refused",
-            Self::Rationed => "rationed",
-            Self::Found => "found",
-            Self::Absent => "absent",
-            Self::Written => "written",
-            Self::Duplicate => "duplicate",
-            Self::Dropped => "dropped",
-        };
-        ("result", name)
+        ("result", self.name())
     }
 }
 
