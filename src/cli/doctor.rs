@@ -37,8 +37,9 @@ const MAX_LISTED: usize = 20;
 /// Find faults of an installation in a cluster
 ///
 /// Checks the webhook configurations, the certificates that they trust, the Service and Deployment
-/// of memgate, pauses, agent pods that run without their memory,
-/// and calls memgate by dry runs. Nothing is changed. A check that needs an object that you may not read is unknown.
+/// of memgate, the rights of its account, what its replicas say of themselves in their Leases, pauses, policies that
+/// deny everything, agent pods that run without their memory, and calls memgate by dry runs. Causes come first, each
+/// with the command that mends it. Nothing is changed. A check that needs an object that you may not read is unknown.
 #[derive(Debug, clap::Args)]
 #[command(
     before_help = "\
