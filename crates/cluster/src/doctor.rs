@@ -132,9 +132,12 @@ fn by_cause(answers: Vec<Answer>) -> Vec<Check> {
 fn missed(looked: Looked, max_listed: usize) -> Vec<Check> {
     const ID: &str = "missed-pods";
     let Looked { missed, faults, .. } = looked;
-    let fault = |why: String| match why.contains("conversion webhook for ") {
-        true => leases::unread("A kind of a platform", &why),
-        false => Check::unknown(ID, "Pods", why),
+    let fault = |why: String| {
+        if why.contains("conversion webhook for ") {
+            leases::unread("A kind of a platform", &why)
+        } else {
+            Check::unknown(ID, "Pods", why)
+        }
     };
     let mut checks: Vec<Check> = faults.into_iter().map(fault).collect();
     checks.extend(

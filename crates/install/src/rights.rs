@@ -63,16 +63,22 @@ impl Right {
     /// has it.
     pub fn review(&self, account: Option<(&str, &str)>) -> Value {
         let Self { verb, group, resource, name, namespace } = self;
-        let mut spec = json!({"resourceAttributes": {
+        let asked = json!({
             "verb": verb, "group": group, "resource": resource, "name": name, "namespace": namespace,
-        }});
-        let Some((home, account)) = account else {
-            return json!({"apiVersion": AUTHORIZATION, "kind": "SelfSubjectAccessReview", "spec": spec});
+        });
+        let (kind, spec) = match account {
+            None => ("SelfSubjectAccessReview", json!({"resourceAttributes": asked})),
+            Some((home, account)) => (
+                "SubjectAccessReview",
+                json!({
+                    "resourceAttributes": asked,
+                    "user": format!("system:serviceaccount:{home}:{account}"),
+                    // As CEL's authorizer.serviceAccount() asks.
+                    "groups": ["system:serviceaccounts", format!("system:serviceaccounts:{home}")],
+                }),
+            ),
         };
-        spec["user"] = format!("system:serviceaccount:{home}:{account}").into();
-        // As CEL's authorizer.serviceAccount() asks.
-        spec["groups"] = json!(["system:serviceaccounts", format!("system:serviceaccounts:{home}")]);
-        json!({"apiVersion": AUTHORIZATION, "kind": "SubjectAccessReview", "spec": spec})
+        json!({"apiVersion": AUTHORIZATION, "kind": kind, "spec": spec})
     }
 }
 

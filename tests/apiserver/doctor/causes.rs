@@ -196,8 +196,8 @@ impl Scene {
                 }
             }
             let kind = configuration["kind"].as_str().unwrap_or_default().to_lowercase();
-            let patch = json!({"webhooks": configuration["webhooks"]}).to_string();
-            let known = self.cluster.kubectl(&["patch", &kind, "memgate", "--type=merge", "-p", &patch])?;
+            let entries = json!({"webhooks": configuration["webhooks"]}).to_string();
+            let known = self.cluster.kubectl(&["patch", &kind, "memgate", "--type=merge", "-p", &entries])?;
             if !known.status.success() {
                 self.cluster.admin().apply(&configuration.to_string())?;
             }

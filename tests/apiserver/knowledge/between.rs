@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context, Result};
 use axum::{
     Router,
-    body::{Body, Bytes},
+    body::Body,
     extract::{Request, State},
     http::{
         HeaderValue, StatusCode,
@@ -19,7 +19,7 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
-use futures::{StreamExt, stream};
+use futures::stream;
 use http_body_util::BodyExt;
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimePrinter};
 use kube::Client;
@@ -137,6 +137,5 @@ async fn pass_on(client: &Client, mode: Mode, request: Request) -> Result<Respon
             stream::iter([Ok(whole.slice(..whole.len() / 2)), Err(std::io::Error::other("half a body"))]);
         return Ok(Response::from_parts(head, Body::from_stream(half)));
     }
-    let chunks = body.into_data_stream().map(|chunk| chunk.map(Bytes::from));
-    Ok(Response::from_parts(head, Body::from_stream(chunks)))
+    Ok(Response::from_parts(head, Body::from_stream(body.into_data_stream())))
 }

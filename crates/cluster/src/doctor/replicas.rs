@@ -111,8 +111,8 @@ fn cure(found: &Installation, reason: &str) -> Option<(String, String)> {
             let mut expressions: Vec<Value> = elements(&selector, "/matchExpressions").cloned().collect();
             expressions.push(out);
             selector = json!({"matchLabels": selector.get("matchLabels"), "matchExpressions": expressions});
-            let path = format!("/webhooks/{index}/namespaceSelector");
-            let patch = json!([{"op": "add", "path": path, "value": selector}]);
+            let at = format!("/webhooks/{index}/namespaceSelector");
+            let patch = json!([{"op": "add", "path": at, "value": selector}]);
             let help = format!("kubectl patch {} --type=json -p '{patch}'", title.to_lowercase());
             Some((format!("{title} of somebody else keeps memgate's pods out"), help))
         })

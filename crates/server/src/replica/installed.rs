@@ -22,6 +22,7 @@ use memgate_install::install_plan::InstallPlan;
 use memgate_install::objects::{Objects, WebhookConfiguration};
 use memgate_install::rights::{AUTHORIZATION, Right, rights};
 use memgate_model::kind::NAMESPACE;
+use memgate_model::object::KindState;
 use memgate_primitives::review_path::{Phase, config_name};
 
 /// How often the configurations are read.
@@ -64,8 +65,7 @@ impl Replica {
 
     async fn note_entries(&self, live: &[Entries; 2], wanted: &Objects, failures: &mut FailureLog) {
         let snapshot = self.store.snapshot();
-        let namespaces: Vec<_> =
-            snapshot.kind(&NAMESPACE).into_iter().flat_map(|state| state.objects()).collect();
+        let namespaces: Vec<_> = snapshot.kind(&NAMESPACE).into_iter().flat_map(KindState::objects).collect();
         for ((call, live), wanted) in
             Phase::ALL.into_iter().zip(live).zip([&wanted.mutating, &wanted.validating])
         {

@@ -35,7 +35,7 @@ impl Replica {
         let (step, mut failures) =
             (format!("write the Lease {} of this replica", pod.name), FailureLog::default());
         loop {
-            let lease = lease(pod, &self.report(pod, reasons()), self.clock.timestamp());
+            let lease = lease(pod, &self.report(pod, &reasons()), self.clock.timestamp());
             let written =
                 with_timeout(REQUEST_TIMEOUT, api.patch(&pod.name, &params, &Patch::Apply(&lease))).await;
             failures.log(&step, written);
@@ -43,7 +43,7 @@ impl Replica {
         }
     }
 
-    fn report(&self, pod: &OwnPod, not_ready: Vec<String>) -> ReplicaReport {
+    fn report(&self, pod: &OwnPod, not_ready: &[String]) -> ReplicaReport {
         let short = |text: &String| cut(text, MAX_CHARS).into_owned();
         let unread = self.store.unread().into_iter().take(MAX_TEXTS).filter_map(|unread| {
             Some((format!("{} {}", unread.kind.api_version(), unread.kind.kind), short(unread.why.as_ref()?)))
