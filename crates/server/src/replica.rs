@@ -147,7 +147,8 @@ mod tests {
         let _guard = lines.capture();
         let kinds = memgate_platforms::ark::FAMILY.kinds.watched;
         let stale = |count: usize| -> Vec<KindHeard> {
-            let heard = Instant::now() - Duration::from_secs(130);
+            let heard =
+                Instant::now().checked_sub(Duration::from_secs(130)).expect("the machine runs for longer");
             kinds[..count].iter().map(|kind| KindHeard { kind, heard, why: Some("500".to_owned()) }).collect()
         };
         let mut silence = Silence::default();
