@@ -65,7 +65,10 @@ const CRATE_LAYERS: [(&str, &[&str]); 13] = [
     ("core", &["primitives", "schema", "model", "manifest", "policy", "platforms"]),
     ("install", &["primitives", "model", "manifest", "policy", "platforms"]),
     ("certs", &["primitives"]),
-    ("server", &["primitives", "schema", "model", "manifest", "policy", "platforms", "core", "certs"]),
+    (
+        "server",
+        &["primitives", "schema", "model", "manifest", "policy", "platforms", "core", "install", "certs"],
+    ),
     ("workbench", &["primitives", "schema", "model", "manifest", "policy", "platforms", "core"]),
     ("cluster", &["primitives", "model", "policy", "platforms", "core", "install", "certs"]),
     ("editor", &["primitives", "model", "manifest", "platforms", "core", "workbench"]),
