@@ -224,7 +224,7 @@ fn cut_off(fixture: &Fixture) -> Result<()> {
     let through = by_way_of(cluster, &home.kubeconfig, wire.address(), &format!("{namespace}-cut"))?;
     let cut_off = home.replica("memgate-cut", &through)?.ready()?;
     let mut partner = home.replica("memgate-fresh", &home.kubeconfig)?.ready()?;
-    let stranger = Between::start(cluster, &home.kubeconfig, Mode::Refuses(200))?;
+    let stranger = Between::start(cluster, &home.kubeconfig, Mode::Says("0"))?;
     strangers(&home, stranger.address())?;
     // It reads the Leases of the others every half a minute.
     let counts =

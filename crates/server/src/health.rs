@@ -63,12 +63,12 @@ async fn live(State(health): State<Arc<Health>>) -> Response {
     }
 }
 
-/// The answer to another replica: of how many kinds this one has heard nothing for a while. Only the pod that is asked about
-/// answers, as long as it is ready: its address may have been another one's.
+/// The answer to another replica: the name of this one, which the question does not have, and of how many kinds it has heard
+/// nothing for a while. Only the pod that is asked about answers, as long as it is ready: its address may have been another one's.
 async fn silent(State(health): State<Arc<Health>>, Path(pod): Path<String>) -> Response {
     match health.replica.pod() {
         Some(own) if own.uid == pod && health.is_ready() => {
-            health.app.handler.store.stale().len().to_string().into_response()
+            format!("{} {}", own.name, health.app.handler.store.stale().len()).into_response()
         }
         Some(own) if own.uid == pod => StatusCode::SERVICE_UNAVAILABLE.into_response(),
         _ => StatusCode::NOT_FOUND.into_response(),

@@ -39,6 +39,8 @@ pub(crate) enum Mode {
     Refuses(u16),
     /// Each ends in the middle of its body.
     Halves,
+    /// Each is this text.
+    Says(&'static str),
     /// None comes.
     Hangs,
 }
@@ -100,6 +102,7 @@ async fn answer(State((client, mode)): State<(Client, Arc<Mutex<Mode>>)>, reques
     let mode = *mode.lock().unwrap_or_else(PoisonError::into_inner);
     match mode {
         Mode::Hangs => std::future::pending().await,
+        Mode::Says(text) => text.into_response(),
         Mode::Refuses(code) => {
             let status = json!({
                 "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": code,

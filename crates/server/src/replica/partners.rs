@@ -30,12 +30,13 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_LEASES: u32 = 50;
 const MAX_PARTNERS: usize = 8;
 
-/// How many bytes an answer may have: a number.
-const MAX_ANSWER_BYTES: usize = 16;
+/// How many bytes an answer may have: a name and a number.
+const MAX_ANSWER_BYTES: usize = 300;
 
 /// Another replica.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Partner {
+    name: String,
     uid: String,
     address: SocketAddr,
 }
@@ -98,7 +99,8 @@ impl Partner {
         let request = Request::get(format!("/silent/{}", self.uid)).body(Body::empty()).ok()?;
         let answer = client.send(request).await.ok().filter(|answer| answer.status() == StatusCode::OK)?;
         let body = Limited::new(answer.into_body(), MAX_ANSWER_BYTES).collect().await.ok()?.to_bytes();
-        str::from_utf8(&body).ok()?.parse().ok()
+        // Whoever has this address now does not know the name.
+        str::from_utf8(&body).ok()?.strip_prefix(&*self.name)?.trim_start().parse().ok()
     }
 }
 
@@ -115,7 +117,8 @@ fn read(lease: &Lease, now: Timestamp) -> Option<(bool, Partner)> {
     let heard: Timestamp = report.heard_until.parse().ok()?;
     let renewed = lease.spec.as_ref()?.renew_time.as_ref()?.0;
     let limit = now - SignedDuration::from_secs(SILENT_SECONDS.cast_signed());
-    Some((heard.min(renewed) >= limit, Partner { uid, address: report.address.parse().ok()? }))
+    let (name, address) = (owner.name.clone(), report.address.parse().ok()?);
+    Some((heard.min(renewed) >= limit, Partner { name, uid, address }))
 }
 
 #[cfg(test)]
