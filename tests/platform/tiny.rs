@@ -45,7 +45,6 @@ pub(crate) static FAMILY: Family = Family {
         spellings: "",
         references: "",
         stand_in: SchemaStandIn::new(&codes::SCHEMA, &codes::UNKNOWN_FIELD, |_| "the CRD of the platform"),
-        departed: None,
         aggregated_server: None,
         wait_probes: &[(&api::NOTEBOOK, "{}")],
     },

@@ -178,27 +178,11 @@ pub struct Definitions {
     pub references: &'static str,
     /// The use of those definitions for files, in place of an apiserver.
     pub stand_in: SchemaStandIn,
-    /// The line of the platform that ends, where the next one does not read its objects.
-    pub departed: Option<DepartedLine>,
     /// An API server of the platform's own that can take the place of these definitions.
     pub aggregated_server: Option<AggregatedServer>,
     /// For `memgate wait`: a spec in JSON for each memory resource that the CRD accepts and memgate
     /// reports on. It is sent as a dry run.
     pub wait_probes: &'static [(&'static Kind, &'static str)],
-}
-
-/// A line of a platform whose objects the next line does not read.
-pub struct DepartedLine {
-    /// The group of its kinds.
-    pub group: &'static str,
-    /// Its kinds, all of them.
-    pub kinds: &'static [&'static str],
-    /// Kinds of the next line: one of them in the state shows that the next line is in use.
-    pub next: &'static [&'static Kind],
-    /// The code whose page says what becomes of each kind.
-    pub code: &'static Code,
-    /// The sentence of the note, before the kinds and their numbers.
-    pub message: &'static str,
 }
 
 /// The views of a platform's objects, for policy rules, and the fields that policies may fill.

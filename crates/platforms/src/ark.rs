@@ -57,7 +57,6 @@ pub static FAMILY: Family = Family {
             old_fields: &api::OLD_FIELDS,
             ..SchemaStandIn::new(&codes::SCHEMA, &codes::UNKNOWN_FIELD, |_| "the CRD of Ark 0.1.67")
         },
-        departed: None,
         aggregated_server: Some(api::AGGREGATED_SERVER),
         wait_probes: &[(&api::MEMORY, r#"{"address":{}}"#)],
     },

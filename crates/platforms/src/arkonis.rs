@@ -69,7 +69,6 @@ pub static FAMILY: Family = Family {
                 }
             })
         },
-        departed: None,
         aggregated_server: None,
         wait_probes: &[
             (&api::ARKONIS.memory, r#"{"backend":"redis"}"#),

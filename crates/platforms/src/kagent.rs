@@ -66,7 +66,6 @@ pub static FAMILY: Family = Family {
                 }
             })
         },
-        departed: Some(api::DEPARTED),
         aggregated_server: None,
         wait_probes: &api::WAIT_PROBES,
     },

@@ -65,7 +65,6 @@ pub static FAMILY: Family = Family {
             unreleased: &[&api::MEMORY_BACKEND],
             ..SchemaStandIn::new(&codes::SCHEMA, &codes::UNKNOWN_FIELD, |_| "the CRD of Orka a29444a7")
         },
-        departed: None,
         aggregated_server: None,
         wait_probes: &[(
             &api::TASK,

@@ -58,7 +58,6 @@ pub static FAMILY: Family = Family {
             &codes::UNKNOWN_FIELD,
             |_| "the CRDs of Orloj's operator",
         ),
-        departed: None,
         aggregated_server: None,
         wait_probes: &[(&api::MEMORY, r#"{"provider":"http"}"#)],
     },

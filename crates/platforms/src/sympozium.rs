@@ -76,7 +76,6 @@ pub static FAMILY: Family = Family {
             words: &validate::definition::WORDS,
             ..SchemaStandIn::new(&codes::SCHEMA, &codes::UNKNOWN_FIELD, |_| "the CRD of Sympozium 0.10.46")
         },
-        departed: None,
         aggregated_server: None,
         wait_probes: &[(
             &api::ENSEMBLE,

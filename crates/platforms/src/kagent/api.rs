@@ -1,8 +1,6 @@
 //! The family's kinds, and the fields that memgate reads of them.
 
-use super::codes::LINE_REMOVED;
 use crate::prelude::*;
-use memgate_model::family::DepartedLine;
 use memgate_model::schema::{METADATA, METADATA_OF_JUDGED, Schema, schema};
 
 /// The API group of kagent 0.x.
@@ -139,15 +137,6 @@ const MEMORY_SCHEMA: Schema = schema! { open {
         "pinecone": open { "indexHost": text, },
     },
 } };
-
-/// The line 0.x, which 1.0 does not read.
-pub(crate) const DEPARTED: DepartedLine = DepartedLine {
-    group: OLDER_GROUP,
-    kinds: &["Agent", "SandboxAgent", "ModelConfig", "Memory", "AgentHarness", "ToolServer"],
-    next: &NEWER_KINDS,
-    code: &LINE_REMOVED,
-    message: "kagent 1.0 does not read objects of kagent.dev",
-};
 
 /// What the definitions accept and memgate refuses.
 pub(crate) static WAIT_PROBES: [(&Kind, &str); 2] = [

@@ -16,7 +16,7 @@ use crate::build::rules::Rules;
 use crate::files::inputs::Inputs;
 pub(crate) use crate::files::judge::decide::{JudgedValues, NO_OBJECT_OF_KIND, States};
 use crate::files::judge::decide::{ObjectOutcome, decide};
-pub(crate) use crate::files::judge::notes::{WITHOUT_EFFECT, is_departed_note};
+pub(crate) use crate::files::judge::notes::WITHOUT_EFFECT;
 use crate::files::judged_documents::JudgedDocuments;
 use crate::files::notices::Notice;
 use crate::files::objects::CheckedObject;
@@ -166,7 +166,6 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     notes::add_of_read(&mut inputs, &verdicts.decided, &snapshot);
     notes::add_makers(&mut inputs, &verdicts.decided, &snapshot);
     notes::add_leftovers(&mut inputs, &verdicts.used, &snapshot, occasion.now);
-    notes::add_departed(&mut inputs, &verdicts.decided, &snapshot);
     sort_passed_over(&mut inputs);
     Checked::new(inputs, verdicts, &snapshot.policies)
 }

@@ -9,7 +9,7 @@ use crate::build::plan::Plan;
 use crate::build::rules::IgnoredCodes;
 use crate::files::difference::{AtBase, mark};
 use crate::files::inputs::Inputs;
-use crate::files::judge::{Checked, Decided, NO_OBJECT_OF_KIND, WITHOUT_EFFECT, check, is_departed_note};
+use crate::files::judge::{Checked, Decided, NO_OBJECT_OF_KIND, WITHOUT_EFFECT, check};
 use crate::files::load::{Error, each_unit};
 use crate::files::map::map_if_wanted;
 use crate::files::notices::Notice;
@@ -251,15 +251,10 @@ impl WithoutEffect {
 
 /// Adds what another unit has.
 fn join(all: &mut Checked, other: Checked) {
-    let Checked {
-        mut inputs, decided, policies, rule_counts, places_of_units, map, judged, standings, ..
-    } = other;
+    let Checked { inputs, decided, policies, rule_counts, places_of_units, map, judged, standings, .. } =
+        other;
     all.judged.join(judged);
     all.standings.extend(standings);
-    // One for all units.
-    if all.inputs.notices.iter().any(is_departed_note) {
-        inputs.notices.retain(|notice| !is_departed_note(notice));
-    }
     if let (Some(all), Some(map)) = (&mut all.map, map) {
         all.units.extend(map.units);
     }

@@ -1,7 +1,7 @@
 //! Findings that depend on what was decided: which of the notices count, what is left to say once all objects are judged, and the
 //! cause first: a denied memory resource names its users, and their warnings that only follow from the denial are marked.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -12,8 +12,6 @@ use crate::files::notices::Notice;
 use crate::files::passed_over::{PassedOver, Why};
 use crate::files::policy_files::leftovers;
 use crate::report::{ObjectRef, USED_BY};
-use memgate_manifest::source::{Source, Span};
-use memgate_model::family::{DepartedLine, Family};
 use memgate_model::finding::{Code, Finding, Relation, Severity};
 use memgate_model::object::Reference;
 use memgate_model::snapshot::Snapshot;
@@ -25,7 +23,6 @@ use memgate_policy::codes;
 use memgate_policy::leftover::Used;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::plain_text::shown_name;
-use memgate_primitives::pointer::Pointer;
 
 /// The codes of findings that something had no effect. What has an effect on other files has one.
 pub(crate) const WITHOUT_EFFECT: [&Code; 2] = [&codes::UNUSED, &codes::EXEMPTION_UNUSED];
@@ -82,67 +79,6 @@ pub(super) fn add_leftovers(inputs: &mut Inputs, used: &Used, snapshot: &Snapsho
     let mut leftovers = leftovers(&inputs.policies, snapshot, used, now, &inputs.places);
     leftovers.retain(|notice| !of_others.contains(&notice.finding.code));
     inputs.notices.extend(leftovers);
-}
-
-/// Whether a notice is about a line of a platform that ends, of which there is one for all units.
-pub(crate) fn is_departed_note(notice: &Notice) -> bool {
-    let departed = memgate_platforms::ALL.iter().filter_map(|family| family.definitions.departed.as_ref());
-    notice.finding.severity == Severity::Note
-        && departed.map(|line| line.code).any(|code| code == notice.finding.code)
-}
-
-/// An object of the inputs, with its place.
-type Placed<'i> = (&'i ObjectRef, &'i Arc<Source>, Span);
-
-/// Adds the notes about lines of platforms that end, where the inputs or the cluster have the next line, each at the first
-/// object of its line.
-pub(super) fn add_departed(inputs: &mut Inputs, judged: &[Decided], state: &Snapshot) {
-    let objects = placed(judged, &inputs.passed_over);
-    let families = &state.settings.families;
-    let lines = families.iter().filter_map(|family| Some((*family, family.definitions.departed.as_ref()?)));
-    let notes = lines.filter_map(|(family, line)| departed_note(family, line, &objects, state));
-    let notes: Vec<Notice> = notes.collect();
-    inputs.notices.extend(notes);
-}
-
-fn departed_note(
-    family: &'static Family,
-    line: &DepartedLine,
-    objects: &[Placed<'_>],
-    state: &Snapshot,
-) -> Option<Notice> {
-    let mut next = line.next.iter().filter_map(|kind| state.kind(kind));
-    if !next.any(|kind| kind.is_installed || !kind.is_empty()) {
-        return None;
-    }
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut first = None;
-    for (object, source, span) in objects.iter().filter(|(object, ..)| is_of(family, line, object)) {
-        *counts.entry(&object.kind).or_default() += 1;
-        first.get_or_insert((source, span));
-    }
-    let (source, span) = first?;
-    let counts: Vec<String> = counts.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
-    let finding =
-        Finding::warn(line.code, Pointer::root(), format!("{}: {}", line.message, counts.join(", ")));
-    Some(Notice::new(source, *span, Finding { severity: Severity::Note, ..finding }))
-}
-
-/// Whether an object is of the line. One of a version that moved to another group is not.
-fn is_of(family: &'static Family, line: &DepartedLine, object: &ObjectRef) -> bool {
-    let Some((group, version)) = object.api_version.split_once('/') else { return false };
-    let is_moved = validated(&[family], group, &object.kind)
-        .is_some_and(|(family, kind)| (family.definitions.stand_in.moved)(kind, version).is_some());
-    group == line.group && line.kinds.contains(&&*object.kind) && !is_moved
-}
-
-/// The objects of the inputs, judged or not, with their places.
-fn placed<'i>(judged: &'i [Decided], passed_over: &'i [PassedOver]) -> Vec<Placed<'i>> {
-    let judged = judged
-        .iter()
-        .map(|Decided { object, .. }| (&object.object_ref, object.place.source(), object.place.span()));
-    let others = passed_over.iter().filter_map(|it| Some((it.object_ref.as_ref()?, &it.source, it.span)));
-    judged.chain(others).collect()
 }
 
 /// Adds the users of each denied memory resource to its first denial, and marks the warnings of users that only repeat it.
