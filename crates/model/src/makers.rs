@@ -6,10 +6,8 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 
 use crate::kind::{Kind, NAMESPACE};
-use crate::object::KindState;
-use crate::object::index::BY_NAME;
 
-/// So many words of a name are looked at, and so many objects of one name.
+/// So many words of a name are looked at.
 const MOST: usize = 32;
 
 /// Makers by their own names and by the words in them.
@@ -21,20 +19,13 @@ pub struct Makers {
     named: BTreeMap<u64, usize>,
     /// By the hash of its namespace and of a word that it says. Hashes, since a file can have very many words.
     says: BTreeMap<u64, usize>,
-    /// By the hash of two namespaces between which it may copy.
-    links: BTreeMap<u64, usize>,
 }
 
 impl Makers {
-    /// Adds a maker with its name, which may be empty, with what it says, and with what of it names other namespaces. Without a
-    /// namespace it may make objects in any.
-    pub fn add(&mut self, (namespace, name): (&str, &str), title: &str, (texts, others): (&[&str], &[&str])) {
+    /// Adds a maker with its name, which may be empty, and with what it says. Without a namespace it may make objects in any.
+    pub fn add(&mut self, (namespace, name): (&str, &str), title: &str, texts: &[&str]) {
         let number = self.titles.len();
         self.titles.push(title.into());
-        for other in others.iter().flat_map(|text| words(text)) {
-            self.links.entry(key(namespace, other)).or_insert(number);
-            self.links.entry(key(other, namespace)).or_insert(number);
-        }
         if !name.is_empty() {
             self.named.entry(key(namespace, name)).or_insert(number);
         }
@@ -49,17 +40,13 @@ impl Makers {
         self.titles.push(title.into());
     }
 
-    /// What may make an object that is not there, whose kind has this state, or bring one of its name here from another namespace.
-    /// Only kinds of the core are made by others of which nothing is known.
-    pub fn of(&self, state: &KindState, kind: &Kind, (namespace, name): (&str, &str)) -> Option<&Arc<str>> {
+    /// What may make an object that is not there. Only kinds of the core are made by others of which nothing is known.
+    pub fn of(&self, kind: &Kind, (namespace, name): (&str, &str)) -> Option<&Arc<str>> {
         if self.titles.is_empty() || !kind.group.is_empty() || *kind == NAMESPACE {
             return None;
         }
-        let link = || {
-            state.find((&BY_NAME, name), None).take(MOST).find_map(|it| self.link(namespace, &it.namespace))
-        };
         let copied = || self.titles.get(*self.says.get(&key("", &format!("{}/{name}", kind.kind)))?);
-        self.find(namespace, name).or_else(link).or_else(copied)
+        self.find(namespace, name).or_else(copied)
     }
 
     /// What may make an object of this name, if something does.
@@ -68,11 +55,6 @@ impl Makers {
         let found = self.says.get(&key(namespace, name)).or_else(named);
         let anywhere = || if namespace.is_empty() { None } else { self.find("", name) };
         found.and_then(|number| self.titles.get(*number)).or_else(anywhere)
-    }
-
-    /// What may bring objects of another namespace into this one.
-    pub fn link(&self, namespace: &str, other: &str) -> Option<&Arc<str>> {
-        self.titles.get(*self.links.get(&key(namespace, other))?)
     }
 }
 
@@ -110,8 +92,8 @@ mod tests {
     fn makes_what_it_says_and_what_begins_with_its_name() {
         let mut makers = Makers::default();
         let says = ["to: http://cache.a.svc:80", "app-redis, \"Other\""];
-        makers.add(("a", "pg"), "Cluster \"pg\"", (&says, &[]));
-        makers.add(("", "sync"), "Policy \"sync\"", (&["copied"], &[]));
+        makers.add(("a", "pg"), "Cluster \"pg\"", &says);
+        makers.add(("", "sync"), "Policy \"sync\"", &["copied"]);
         for (namespace, name, expected) in [
             ("a", "pg-app", true),
             ("a", "app.pg.credentials", true),
@@ -130,25 +112,9 @@ mod tests {
     }
 
     #[test]
-    fn links_namespaces() {
-        let mut makers = Makers::default();
-        makers.add(("a", "tree"), "Tree \"tree\"", (&["other"], &["vault"]));
-        makers.add(("root", "b"), "Anchor \"b\"", (&[], &["b"]));
-        for (namespace, other, expected) in [
-            ("a", "vault", true),
-            ("b", "root", true),
-            ("a", "other", false),
-            ("a", "root", false),
-            ("vault", "b", false),
-        ] {
-            assert_eq!(makers.link(namespace, other).is_some(), expected, "{namespace} {other}");
-        }
-    }
-
-    #[test]
     fn very_long_names_and_texts_end() {
         let (long, mut makers) = ("a-".repeat(100_000), Makers::default());
-        makers.add(("a", &long), "A", (&[long.as_str(), &"a.".repeat(100_000)], &[]));
+        makers.add(("a", &long), "A", &[long.as_str(), &"a.".repeat(100_000)]);
         assert!(makers.find("a", &long).is_none());
     }
 }

@@ -43,7 +43,8 @@ impl Snapshot {
 
     /// What among files may make an object that is not there.
     pub fn maker_of(&self, kind: &Kind, namespace: &str, name: &str) -> Option<&Arc<str>> {
-        self.makers.of(self.kind(kind)?, kind, (namespace, name))
+        self.kind(kind)?;
+        self.makers.of(kind, (namespace, name))
     }
 
     /// Sets the known objects of a kind.

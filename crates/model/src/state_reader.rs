@@ -148,8 +148,7 @@ impl<'s> StateReader<'s> {
 
     /// Whether something among the inputs may make an object of this name.
     pub fn may_be_made(&self, kind: &Kind, namespace: &str, name: &str) -> bool {
-        let state = self.kinds.get(kind);
-        state.is_some_and(|state| self.makers.of(state, kind, (namespace, name)).is_some())
+        self.kinds.contains_key(kind) && self.makers.of(kind, (namespace, name)).is_some()
     }
 
     /// One object by name, for kinds of which files seldom hold all objects. Without a cluster, the object counts

@@ -42,13 +42,9 @@ pub fn add_maker(makers: &mut Makers, settings: &Settings, value: &Value) -> boo
     }
     let own = |field| Some(text(value, field)).filter(|text| !is_filled_in_later(text)).unwrap_or_default();
     let (namespace, name) = (own("/metadata/namespace"), own("/metadata/name"));
-    let (mut says, mut others) = (Vec::new(), Vec::new());
-    scalars(value, "", (&mut says, &mut others));
-    // What makes a namespace below its own has the name of it.
-    if kind.contains("namespace") {
-        others.push(name);
-    }
-    makers.add((namespace, name), &title(kind, name), (&says, &others));
+    let mut says = Vec::new();
+    scalars(value, &mut says);
+    makers.add((namespace, name), &title(kind, name), &says);
     true
 }
 
@@ -69,52 +65,39 @@ fn is_of_others(settings: &Settings, group: &str) -> bool {
 }
 
 /// Notes what the annotations of an object of Kubernetes itself let others make of it: of a Service its certificate, of a Secret
-/// its copies, in a Namespace what it inherits. Pods and workloads only read.
+/// its copies. Pods and workloads only read.
 fn add_annotated(makers: &mut Makers, kind: &str, value: &Value) {
-    let (is_namespace, name) = (kind == NAMESPACE.kind, text(value, "/metadata/name"));
-    let own = || installers::given(value, "/metadata/namespace").unwrap_or(DEFAULT_NAMESPACE);
-    let namespace = if is_namespace { name } else { own() };
-    let all = ["/metadata/annotations", "/metadata/labels"].into_iter().take(1 + usize::from(is_namespace));
-    let maps = all.filter_map(|field| value.pointer(field)?.as_object());
+    let annotations = value.pointer("/metadata/annotations").and_then(Value::as_object);
+    let Some(annotations) = annotations.filter(|_| kind != "Pod") else { return };
     let is_of_kubernetes =
         |domain: &str| [".kubernetes.io", ".k8s.io"].iter().any(|it| format!(".{domain}").ends_with(it));
     let is_others = |key: &str| key.split_once('/').is_some_and(|(domain, _)| !is_of_kubernetes(domain));
-    let others: Vec<_> = maps.flatten().filter(|(key, _)| is_others(key)).collect();
-    if others.is_empty() || namespace.is_empty() || kind == "Pod" {
-        return;
+    let others = annotations.iter().filter(|(key, _)| is_others(key));
+    let others: Vec<_> =
+        others.filter_map(|(key, text)| Some((key.to_ascii_lowercase(), text.as_str()?))).collect();
+    let name = text(value, "/metadata/name");
+    let copies = |key: &str| key.ends_with("/sync") || COPIES.iter().any(|word| key.contains(word));
+    if others.iter().any(|(key, _)| copies(key)) {
+        makers.add_copied((kind, name), &title(kind, name));
     }
-    let title = title(kind, name);
-    let texts = |is_meant: &dyn Fn(&str) -> bool| -> Vec<&str> {
-        let meant = others.iter().filter(|(key, _)| is_meant(&key.to_ascii_lowercase()));
-        meant.filter_map(|(_, value)| value.as_str()).collect()
-    };
-    if is_namespace {
-        let keys = others.iter().map(|(key, _)| key.as_str());
-        return makers.add((namespace, ""), &title, (&[], &keys.chain(texts(&|_| true)).collect::<Vec<_>>()));
-    }
-    let copies = texts(&|key| key.ends_with("/sync") || COPIES.iter().any(|word| key.contains(word)));
-    let says = texts(&|key| key.contains("secret"));
-    if !copies.is_empty() && copies.iter().all(|value| ["", "*", "true"].contains(value)) {
-        makers.add_copied((kind, name), &title);
-    } else if !copies.is_empty() || !says.is_empty() {
+    let says = others.iter().filter(|(key, _)| key.contains("secret")).map(|(_, text)| *text);
+    let mut says: Vec<&str> = says.collect();
+    if !says.is_empty() {
+        let namespace = installers::given(value, "/metadata/namespace").unwrap_or(DEFAULT_NAMESPACE);
         // What comes into a Secret is not known either.
-        makers.add((namespace, ""), &title, (&[says, vec![name]].concat(), &copies));
+        says.push(name);
+        makers.add((namespace, ""), &title(kind, name), &says);
     }
 }
 
-/// The texts and keys in a value, and the texts that name other namespaces by their key. The recursion is bounded: a value is at
-/// most 100 levels deep.
-fn scalars<'v>(value: &'v Value, key: &str, (all, others): (&mut Vec<&'v str>, &mut Vec<&'v str>)) {
+/// The texts and keys in a value. The recursion is bounded: a value is at most 100 levels deep.
+fn scalars<'v>(value: &'v Value, all: &mut Vec<&'v str>) {
     match value {
-        Value::String(text) => {
-            all.push(text);
-            let names_other = key.to_ascii_lowercase().contains("namespace") || key == "parent";
-            others.extend(names_other.then_some(&**text));
-        }
-        Value::Array(items) => items.iter().for_each(|item| scalars(item, key, (all, others))),
+        Value::String(text) => all.push(text),
+        Value::Array(items) => items.iter().for_each(|item| scalars(item, all)),
         Value::Object(fields) => fields.iter().for_each(|(key, value)| {
             all.push(key);
-            scalars(value, key, (all, others));
+            scalars(value, all);
         }),
         _ => {}
     }
