@@ -407,8 +407,7 @@ fn views_are_as_their_tables_say(
         let is_own = |kind: &&Kind| kind.is(&request.group, &request.kind);
         let of_view = tables.filter(|table| table.role == view.role && table.kinds.iter().any(is_own));
         for table in of_view {
-            for (path, _) in table.values {
-                let words = table.words(path, |it| view.text("backend") == Some(it)).unwrap_or_default();
+            for (path, words) in table.values {
                 for found in ViewPath::known(path).parts(&view).filter_map(|part| part.value) {
                     let word = match found {
                         ViewValue::Text(text) => text.into_owned(),

@@ -37,11 +37,6 @@ pub trait TypedRule: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// The kinds, in small letters, without which a platform has nothing that the rule judges; `None` for any.
-    fn kinds(&self) -> Option<&[String]> {
-        None
-    }
-
     /// Whether the rule reads labels of Namespaces.
     fn reads_namespaces(&self) -> bool {
         false
@@ -82,9 +77,6 @@ pub trait Conditions: fmt::Debug + Send + Sync + Any {
 
     /// Whether all of them can hold for views like this, of objects like `own`.
     fn can_hold(&self, possible: &Possible, own: &[Possible]) -> bool;
-
-    /// Whether they leave no other backend than these.
-    fn need_one_of(&self, backends: &[&'static str]) -> bool;
 
     /// Whether what they read depends on other objects than the judged one.
     fn read_other_objects(&self) -> bool;

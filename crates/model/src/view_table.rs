@@ -1,7 +1,7 @@
 //! What the views of some kinds can hold, as far as it is known without an object.
 //!
 //! Each platform writes a table for each of its views. Rules read it to tell a value that an object lacks from one that
-//! objects like it never have, and to name what a rule covers.
+//! objects like it never have, and to tell what never applies.
 
 use crate::kind::Kind;
 use crate::memory_view::{MemoryView, Role};
@@ -18,32 +18,18 @@ pub struct ViewTable {
     /// The paths that only some backends have. A backend after `!` is one of those that do not have it, and one after
     /// `Kind/` has it for this kind only; `none` never occurs, for a value that is never missing.
     pub backends: &'static [(&'static str, &'static [&'static str])],
-    /// The paths whose value may be unknown.
-    pub unknown: &'static [&'static str],
-    /// The paths whose value is one of a few words, with these. A word after `backend/` is one of this backend only.
+    /// The paths whose value is one of a few words, with these.
     pub values: &'static [(&'static str, &'static [&'static str])],
     /// The paths that have a value in each view with such a backend: a default, if no other.
     pub sure: &'static [&'static str],
     /// The paths whose values stand in no field: they follow from the kind, or from others.
     pub derived: &'static [&'static str],
-    /// Whether no object uses it as its memory.
-    pub unused: bool,
 }
 
 impl ViewTable {
     /// The table of these kinds in this role, whose views hold nothing yet.
     pub const fn new(role: Role, kinds: &'static [&'static Kind]) -> Self {
-        Self {
-            kinds,
-            role,
-            paths: &[],
-            backends: &[],
-            unknown: &[],
-            values: &[],
-            sure: &[],
-            derived: &[],
-            unused: false,
-        }
+        Self { kinds, role, paths: &[], backends: &[], values: &[], sure: &[], derived: &[] }
     }
 
     /// Whether a view of these kinds can hold a value at this path or below it.
@@ -81,56 +67,15 @@ impl ViewTable {
         self.backends.iter().find(|(known, _)| covers(known, path)).map(|(_, backends)| *backends)
     }
 
-    /// Whether an object of one of these kinds with this backend has a path, which it may lack.
-    pub fn is_of_backend(&self, path: &str, backend: &str, is_meant: impl Fn(&str) -> bool) -> bool {
-        self.backends_with(path).is_none_or(|wanted| is_among(wanted, backend, is_meant))
-    }
-
-    /// The words that a path can hold with these backends; `None` where it may hold others.
-    pub fn words(&self, path: &str, is_left: impl Fn(&str) -> bool) -> Option<Vec<&'static str>> {
-        let words = self.values.iter().find(|(known, _)| *known == path).map(|(_, words)| *words)?;
-        let of_backend = |word: &&'static str| match word.split_once('/') {
-            Some((backend, word)) => is_left(backend).then_some(word),
-            None => Some(*word),
-        };
-        let mut words: Vec<&str> = words.iter().filter_map(of_backend).collect();
-        words.sort_unstable();
-        words.dedup();
-        Some(words)
-    }
-
-    /// The backends that it names.
-    pub fn named_backends(&self) -> Vec<&'static str> {
-        let of_word = |path: &str, word: &'static str| match word.split_once('/') {
-            Some((backend, _)) => Some(backend),
-            None => (path == "backend").then_some(word),
-        };
-        let of_values = self.values.iter().flat_map(|(path, words)| {
-            words.iter().filter_map(|word| of_word(path, word)).collect::<Vec<_>>()
-        });
-        let of_paths = self.backends.iter().flat_map(|(_, names)| *names);
-        let of_paths =
-            of_paths.map(|it| it.trim_start_matches('!')).map(|it| it.rsplit('/').next().unwrap_or(it));
-        let mut named: Vec<&str> = of_values.chain(of_paths).filter(|it| *it != "none").collect();
-        named.sort_unstable();
-        named.dedup();
-        named
-    }
-
-    /// Whether the value at a path is never missing.
-    pub fn is_never_missing(&self, path: &str) -> bool {
-        self.backends_with(path) == Some(&["none"])
+    /// The words that a path can hold; `None` where it may hold others.
+    pub fn words(&self, path: &str) -> Option<&'static [&'static str]> {
+        self.values.iter().find(|(known, _)| *known == path).map(|(_, words)| *words)
     }
 
     /// Whether an object of one of these kinds can hold a value at this path or below it.
     pub fn kinds_with(&self, path: &str, is_meant: impl Fn(&str) -> bool) -> bool {
         let is_of = |name: &&str| name.split_once('/').is_none_or(|(kind, _)| is_meant(kind));
         self.has(path) && self.backends_with(path).is_none_or(|names| names.iter().any(is_of))
-    }
-
-    /// Whether the value at a path may be unknown.
-    pub fn may_be_unknown(&self, path: &str) -> bool {
-        self.unknown.iter().any(|known| covers(known, without_parts(path)))
     }
 }
 

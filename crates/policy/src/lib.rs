@@ -5,7 +5,6 @@
 //! - [`read`] with `reader` and `values`: a manifest to a policy or an exemption. `advice` and [`never_applies`] warn about
 //!   valid policies that probably do not do what their author means.
 //! - [`rules`]: the seventeen typed rules; those about single values are made of conditions (`check`). `names` and `text` are what they share.
-//! - `coverage`: the platforms on which a rule has something to judge.
 //! - [`put`] and [`take`]: policies and exemptions enter and leave a snapshot.
 //! - [`selection`], `matching`, `namespaces`: which policies judge an object.
 //! - [`judge`]: the findings of the policies in force, after exemptions ([`next_expiries`] says when those end).
@@ -16,7 +15,6 @@
 mod advice;
 pub mod codes;
 pub mod counts;
-mod coverage;
 pub mod defaults;
 mod exempt;
 pub mod judge;

@@ -6,12 +6,13 @@ use memgate_model::family::Family;
 use memgate_model::finding::Finding;
 use memgate_model::memory_view::Role;
 use memgate_model::policy::{Policy, Rule};
+use memgate_model::possible::Possible;
 use memgate_model::typed_rule::Conditions;
+use memgate_model::view_table::ViewTable;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
 use super::codes::NEVER_APPLIES;
-use super::coverage::judges;
 use super::reader::{one_of, warning};
 
 /// The warnings about what a policy never judges on these platforms.
@@ -114,4 +115,66 @@ fn matched<'f>(
     let names = policy.matching.families.as_ref();
     let is_named = move |family: &&Family| names.is_none_or(|names| names.iter().any(|it| it == family.name));
     known.iter().copied().filter(move |family| is_named(family))
+}
+
+/// Whether a rule judges something on a platform under these conditions, of these kinds; of all kinds when `None`. Where it is
+/// not known, it does.
+fn judges(
+    rule: &Rule,
+    when: Option<&dyn Conditions>,
+    kinds: Option<&[String]>,
+    family: &'static Family,
+) -> bool {
+    let paths = rule.check.paths();
+    Role::ALL.into_iter().any(|role| {
+        let own = own_views(role, kinds, family);
+        let judged = judged_views(rule, role, &own, family);
+        let reads = |view: &Possible| paths.iter().any(|path| view.at(path).is_some());
+        // `anyOf` judges an object together with each memory.
+        let when = when.filter(|_| !is_any_of(rule));
+        judged.iter().any(|view| reads(view) && when.is_none_or(|when| when.can_hold(view, &own)))
+    })
+}
+
+fn is_any_of(rule: &Rule) -> bool {
+    rule.about.type_name == "anyOf"
+}
+
+/// The views that a rule judges of objects of a role: their own, and those of the memory that they use.
+fn judged_views(rule: &Rule, user: Role, own: &[Possible], family: &'static Family) -> Vec<Possible> {
+    // What a rule about memory reads from objects that no apiserver sends is judged with those that use the memory.
+    let is_unseen = family.reads_unseen() && user != Role::Memory && rule.own.contains(&Role::Memory);
+    let is_own = rule.own.contains(&user) || is_unseen && is_any_of(rule);
+    let is_by_sources = !own.is_empty() && (rule.by_sources.contains(&user) || is_unseen);
+    let memories = family.views.tables.iter().filter(|table| is_by_sources && table.role == Role::Memory);
+    let of_sources = memories.map(|table| of_table(family, table, (user, false), None));
+    own.iter().filter(|_| is_own).cloned().chain(of_sources).collect()
+}
+
+/// The views of the objects of a role, of these kinds. Of pods no table says anything.
+fn own_views(role: Role, kinds: Option<&[String]>, family: &'static Family) -> Vec<Possible> {
+    let tables = &family.views.tables;
+    let known: Vec<&str> = tables.iter().flat_map(|table| table.kinds).map(|it| it.kind).collect();
+    let of_role = family.views.kinds.iter().filter(|(_, known_role)| *known_role == role);
+    let has_pods = role == Role::Pod && !family.pods.selectors.is_empty();
+    let others = of_role.map(|(kind, _)| kind.kind).chain(has_pods.then_some("Pod"));
+    let others: Vec<&str> = others.filter(|kind| is_among(kinds, kind) && !known.contains(kind)).collect();
+    let others = Possible { family: family.name, user: role, is_own: true, role, kinds: others, table: None };
+    let of_role = tables.iter().filter(|table| table.role == role);
+    let of_tables = of_role.map(|table| of_table(family, table, (role, true), kinds));
+    of_tables.chain([others]).filter(|it| !it.kinds.is_empty()).collect()
+}
+
+fn of_table(
+    family: &'static Family,
+    table: &'static ViewTable,
+    (user, is_own): (Role, bool),
+    kinds: Option<&[String]>,
+) -> Possible {
+    let kinds = table.kinds.iter().map(|kind| kind.kind).filter(|kind| is_among(kinds, kind)).collect();
+    Possible { family: family.name, user, is_own, role: table.role, kinds, table: Some(table) }
+}
+
+fn is_among(kinds: Option<&[String]>, kind: &str) -> bool {
+    kinds.is_none_or(|kinds| kinds.iter().any(|matched| matched == kind))
 }

@@ -21,17 +21,12 @@ pub(crate) static VIEWED: [(&Kind, Role); 3] =
 pub(crate) static TABLES: [ViewTable; 3] = [
     ViewTable {
         paths: &["backend", "endpoint", "secrets", "durable", "inline", "references"],
-        unknown: &["endpoint", "durable", "references"],
         values: &[("backend", &["http"])],
         sure: &["backend"],
         derived: &["backend"],
         ..ViewTable::new(Role::Memory, &[&MEMORY])
     },
-    ViewTable {
-        paths: &["ttlSeconds", "references"],
-        unknown: &["ttlSeconds", "references"],
-        ..ViewTable::new(Role::Referrer, &[&QUERY])
-    },
+    ViewTable { paths: &["ttlSeconds", "references"], ..ViewTable::new(Role::Referrer, &[&QUERY]) },
     ViewTable { paths: &["ttlSeconds"], ..ViewTable::new(Role::Referrer, &[&ARK_CONFIG]) },
 ];
 

@@ -39,10 +39,8 @@ pub(crate) static TABLES: [ViewTable; 2] = [
             ("collection", &["vector-store"]),
             ("secrets", &["redis", "vector-store"]),
         ],
-        unknown: &["endpoint"],
         values: &[
             ("backend", &["in-context", "redis", "vector-store"]),
-            ("durable", &["in-context/false", "redis/true", "vector-store/true"]),
             ("provider", &["qdrant", "pinecone", "weaviate", "pgvector"]),
             ("embedding.provider", &["openai", "google", "voyageai"]),
         ],
@@ -54,7 +52,6 @@ pub(crate) static TABLES: [ViewTable; 2] = [
     },
     ViewTable {
         paths: &["references"],
-        unknown: &["references"],
         ..ViewTable::new(
             Role::Referrer,
             &[&ARKONIS.agent, &ARKONIS_OLD.agent, &AGENTOPS.agent, &KUBESWARM.agent],

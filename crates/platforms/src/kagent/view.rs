@@ -24,18 +24,12 @@ pub(crate) static VIEWED: [(&Kind, Role); 6] = [
 
 /// What the views hold.
 pub(crate) static TABLES: [ViewTable; 5] = [
-    ViewTable { unused: true, ..of_own_database(&[&AGENT, &SANDBOX_AGENT]) },
+    of_own_database(&[&AGENT, &SANDBOX_AGENT]),
     of_own_database(&[&HARNESS]),
-    ViewTable { unused: true, ..of_own_database(&[&NEWER_AGENT]) },
-    ViewTable {
-        paths: &["references"],
-        unknown: &["references"],
-        ..ViewTable::new(Role::Referrer, &[&NEWER_AGENT])
-    },
+    of_own_database(&[&NEWER_AGENT]),
+    ViewTable { paths: &["references"], ..ViewTable::new(Role::Referrer, &[&NEWER_AGENT]) },
     ViewTable {
         paths: &["backend", "durable", "provider", "endpoint", "inline", "secrets"],
-        unknown: &["endpoint"],
-        unused: true,
         values: &[("backend", &["pinecone"]), ("durable", &["true"]), ("provider", &["Pinecone"])],
         sure: &["backend", "durable", "provider"],
         ..ViewTable::new(Role::Memory, &[&MEMORY])
@@ -49,7 +43,6 @@ const fn of_own_database(kinds: &'static [&'static Kind]) -> ViewTable {
             "backend", "durable", "ttlSeconds", "provider", "endpoint", "embedding", "secrets", "inline",
             "references",
         ],
-        unknown: &["provider", "endpoint", "embedding", "secrets", "inline", "references"],
         values: &[("backend", &["postgres"]), ("durable", &["true"])],
         sure: &["backend", "durable", "ttlSeconds"],
         derived: &["backend"],

@@ -27,17 +27,10 @@ pub(crate) static VIEWED: [(&Kind, Role); 4] = [
 pub(crate) static TABLES: [ViewTable; 4] = [
     ViewTable {
         paths: &["backend", "endpoint", "collection", "secrets"],
-        unknown: &["endpoint"],
-        // Its kind is not released, so no object uses it.
-        unused: true,
         ..ViewTable::new(Role::Memory, &[&MEMORY_BACKEND])
     },
     ViewTable { paths: &["secrets", "operations"], ..ViewTable::new(Role::Referrer, &[&AGENT]) },
-    ViewTable {
-        paths: &["operations", "inline", "references"],
-        unknown: &["references"],
-        ..ViewTable::new(Role::Referrer, &[&TASK])
-    },
+    ViewTable { paths: &["operations", "inline", "references"], ..ViewTable::new(Role::Referrer, &[&TASK]) },
     ViewTable { paths: &["operations"], ..ViewTable::new(Role::Referrer, &[&NAMESPACE]) },
 ];
 

@@ -30,14 +30,11 @@ pub(crate) static TABLES: [ViewTable; 2] = [
             ("endpoint", &["!in-memory"]),
             ("secrets", &["!in-memory"]),
         ],
-        unknown: &["endpoint", "embedding", "references"],
-        values: &[("durable", &["in-memory/false", "pgvector/true"])],
         sure: &["backend", "provider"],
         ..ViewTable::new(Role::Memory, &[&MEMORY])
     },
     ViewTable {
         paths: &["operations", "references", NAMESPACE_PATH],
-        unknown: &["references"],
         values: &[("operations[]", &["read", "write", "search", "list", "ingest"])],
         ..ViewTable::new(Role::Referrer, &[&VALIDATED_AGENT])
     },

@@ -46,7 +46,6 @@ pub(crate) static TABLES: [ViewTable; 6] = [
             ("storageClass", &["workspace"]),
             ("ttlSeconds", &["workspace"]),
         ],
-        unknown: &["endpoint", "references"],
         values: &[("backend", &["sqlite", "configmap", "workspace"]), ("durable", &["true"])],
         sure: &["backend", "durable"],
         derived: &["backend", "endpoint"],
@@ -72,7 +71,6 @@ pub(crate) static TABLES: [ViewTable; 6] = [
     },
     ViewTable {
         paths: &["backend", "durable", "references", "storageBytes", "storageClass", "ttlSeconds"],
-        unknown: &["references"],
         values: &[("backend", &["workspace"]), ("durable", &["true"])],
         sure: &["backend", "durable"],
         derived: &["backend"],
@@ -80,16 +78,11 @@ pub(crate) static TABLES: [ViewTable; 6] = [
     },
     ViewTable {
         paths: &["backend", "durable", "references", "storageBytes", "ttlSeconds"],
-        unknown: &["references"],
         values: &[("backend", &["harness-session"]), ("durable", &["true"])],
         sure: &["backend", "durable"],
         ..ViewTable::new(Role::Memory, &[&HARNESS_SESSION])
     },
-    ViewTable {
-        paths: &["references"],
-        unknown: &["references"],
-        ..ViewTable::new(Role::Referrer, &[&AGENT_RUN])
-    },
+    ViewTable { paths: &["references"], ..ViewTable::new(Role::Referrer, &[&AGENT_RUN]) },
 ];
 
 /// A stored object as a subject.

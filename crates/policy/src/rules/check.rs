@@ -487,19 +487,6 @@ impl Check {
         if self.path.holds == Holds::Flag { Scalar::Flag(word == "true") } else { Scalar::Text(word.into()) }
     }
 
-    /// Whether the condition leaves no other word than these.
-    pub(super) fn needs_one_of(&self, words: &[&'static str]) -> bool {
-        match &self.condition {
-            Condition::In { written, wanted: true, .. } => {
-                written.iter().all(|it| words.contains(&it.as_str()))
-            }
-            Condition::Allowed(Allowed { allow: Some(allow), .. }) => {
-                allow.texts.iter().all(|it| words.contains(&it.to_lowercase().as_str()))
-            }
-            _ => false,
-        }
-    }
-
     /// The condition in words.
     pub(super) fn words(&self) -> String {
         let path = self.written_path();

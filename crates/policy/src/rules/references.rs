@@ -67,10 +67,6 @@ impl TypedRule for References {
     fn paths(&self) -> Vec<&str> {
         vec!["references"]
     }
-
-    fn kinds(&self) -> Option<&[String]> {
-        (!self.forbids_crossing && !self.kinds.is_empty()).then_some(self.kinds.as_slice())
-    }
 }
 
 /// Whether a reference leads out of the namespace of the object, in the platform's own sense.

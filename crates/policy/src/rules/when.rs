@@ -91,10 +91,6 @@ impl Conditions for When {
         })
     }
 
-    fn need_one_of(&self, backends: &[&'static str]) -> bool {
-        self.all.iter().any(|check| check.path.path == "backend" && check.needs_one_of(backends))
-    }
-
     fn read_other_objects(&self) -> bool {
         self.all.iter().any(|check| !["backend", "provider"].contains(&check.path.path))
     }
