@@ -4,7 +4,6 @@
 //! [`ExitStatus`]. Only this module and those below it print; only `main.rs` ends the process.
 
 pub mod audit;
-pub mod branch;
 pub mod certs;
 pub mod check;
 pub mod choice;
@@ -22,7 +21,6 @@ pub mod fix;
 pub mod gone;
 pub mod help;
 pub mod input;
-pub mod interrupt;
 pub mod keys;
 pub mod limits;
 pub mod live;

@@ -5,17 +5,17 @@ use std::io;
 use anyhow::Context as _;
 
 use crate::cli::ExitStatus;
-use crate::cli::branch::OpenBranch;
 use crate::cli::fix::{FixArgs, mend, mend_rendered, write_files};
 use crate::cli::input::InputArgs;
 use crate::cli::output::{OutputArg, check_places, is_page, or_reported, write_outputs};
 use crate::cli::project::{FailOnSeverity, Project};
-use crate::cli::pull_request::{open_branch, reference};
+use crate::cli::pull_request::{compare, open_branch, reference};
 use crate::cli::terminal::Terminal;
 use memgate_model::finding::{Finding, Severity};
 use memgate_platforms::common::{KUSTOMIZATION_INVALID, NOT_JUDGED, VALUE_UNKNOWN};
 use memgate_policy::counts::RuleCounts;
 use memgate_workbench::build::rules::IgnoredCodes;
+use memgate_workbench::files::base::Branch;
 use memgate_workbench::files::fix::{judged_with, summary};
 use memgate_workbench::files::ignore;
 use memgate_workbench::files::judge::Checked;
@@ -162,7 +162,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
 }
 
 /// The choices of the repository: with a branch those that it must not change.
-fn project(args: &Args, branch: Option<&OpenBranch>, terminal: Terminal) -> anyhow::Result<Project> {
+fn project(args: &Args, branch: Option<&Branch>, terminal: Terminal) -> anyhow::Result<Project> {
     match branch {
         Some(branch) => args.input.project_at(branch, terminal),
         None => args.input.project(terminal),
@@ -180,14 +180,14 @@ fn plan(args: &Args, project: &Project) -> anyhow::Result<Run> {
 /// Judges what is read, and leaves out what comments, the base of the branch and flags silence.
 fn judge(
     args: &Args,
-    branch: Option<OpenBranch>,
+    branch: Option<Branch>,
     project: &Project,
     mut run: Run,
     fail_on: FailOn,
     terminal: Terminal,
 ) -> anyhow::Result<Checked> {
     let mut checked = match branch {
-        Some(branch) => branch.compare(&args.input, project, &mut run, terminal)?.judged(&run)?,
+        Some(branch) => compare(branch, &args.input, project, &mut run, terminal)?.judged(&run)?,
         None => {
             let mut checked = judged(&run)?;
             ignore::apply(&mut checked, None);

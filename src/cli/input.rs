@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
 
-use crate::cli::branch::OpenBranch;
 use crate::cli::limits::parse_size;
 use crate::cli::policies::PolicyArgs;
 use crate::cli::project::{Project, ProjectArgs};
@@ -18,10 +17,9 @@ use memgate_platforms::common::STATE_UNREADABLE;
 use memgate_workbench::build::builder::{Builder, arguments};
 use memgate_workbench::build::layout::Tool;
 use memgate_workbench::build::plan::Plan;
-use memgate_workbench::build::program::Stop;
 use memgate_workbench::build::rules::Rules;
 use memgate_workbench::build::texts::DEFAULT_MAX_BYTES;
-use memgate_workbench::files::base::Base;
+use memgate_workbench::files::base::{Base, Branch};
 use memgate_workbench::files::errors::{error_of, input_error};
 use memgate_workbench::files::inputs::Inputs;
 use memgate_workbench::files::load::load;
@@ -152,8 +150,8 @@ impl InputArgs {
     ///
     /// # Errors
     /// Those of [`InputArgs::project`].
-    pub fn project_at(&self, open: &OpenBranch, terminal: Terminal) -> anyhow::Result<Project> {
-        self.project.read_at(&self.paths, open, terminal)
+    pub fn project_at(&self, branch: &Branch, terminal: Terminal) -> anyhow::Result<Project> {
+        self.project.read_at(&self.paths, branch, terminal)
     }
 
     /// Whether the flags name standard input.
@@ -218,7 +216,7 @@ impl InputArgs {
     ///
     /// # Errors
     /// When the settings or a glob are wrong.
-    pub fn base_plan(&self, project: &Project, now: &Plan, base: &Base, stop: &Stop) -> anyhow::Result<Plan> {
+    pub fn base_plan(&self, project: &Project, now: &Plan, base: &Base) -> anyhow::Result<Plan> {
         let mut plan = self.plan_without_paths(project, &base.directory_of(&project.directory))?;
         plan.checked = base.paths(&now.checked);
         // Links there may lead to any file of the commit, and to no other.
@@ -230,7 +228,6 @@ impl InputArgs {
         if let Some(builder) = &mut plan.builder {
             let values = std::mem::take(&mut builder.values).into_iter();
             builder.values = values.map(|(chart, file)| base.values(chart, &file)).collect();
-            builder.stop = stop.clone();
         }
         Ok(plan)
     }

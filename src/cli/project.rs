@@ -8,7 +8,6 @@ use anyhow::Context as _;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::cli::branch::OpenBranch;
 use crate::cli::keys;
 use crate::cli::settings::SettingsFile;
 use crate::cli::terminal::Terminal;
@@ -22,7 +21,7 @@ use memgate_primitives::plain_text::quoted_text;
 use memgate_primitives::pointer::Pointer;
 use memgate_workbench::build::exclude::Exclude;
 use memgate_workbench::build::rules::{self, Rule};
-use memgate_workbench::files::base::FileThere;
+use memgate_workbench::files::base::{Branch, FileThere};
 use memgate_workbench::paths::{normal, project_file_for, without_dots};
 use memgate_workbench::report::plain;
 
@@ -126,13 +125,7 @@ impl ProjectArgs {
     ///
     /// # Errors
     /// Those of [`ProjectArgs::read`].
-    pub fn read_at(
-        &self,
-        paths: &[String],
-        open: &OpenBranch,
-        terminal: Terminal,
-    ) -> anyhow::Result<Project> {
-        let branch = &open.branch;
+    pub fn read_at(&self, paths: &[String], branch: &Branch, terminal: Terminal) -> anyhow::Result<Project> {
         let file = match &self.project {
             Some(file) if file.as_os_str() == "none" => return Ok(Project::default()),
             Some(file) => match branch.relative(&file.to_string_lossy()) {
@@ -144,14 +137,14 @@ impl ProjectArgs {
         let here = self.project.clone().or_else(|| project_file_for(paths));
         let here = here.and_then(|file| branch.relative(&file.to_string_lossy()));
         let new = here.filter(|here| file.as_ref() != Some(here));
-        let new = new.filter(|here| matches!(open.file(here), Ok(FileThere::Missing)));
+        let new = new.filter(|here| matches!(branch.file(here), Ok(FileThere::Missing)));
         let mut later: Vec<String> = new.iter().map(|it| new_file(&branch.shown(it))).collect();
         let Some(relative) = file else {
             let broken = new.and_then(|new| why_unreadable(&branch.shown(&new)));
             return Ok(Project { later, broken, ..Project::default() });
         };
         let (shown, name) = (branch.shown(&relative), format!("{}:{relative}", branch.reference));
-        let text = match open.file(&relative)? {
+        let text = match branch.file(&relative)? {
             FileThere::Text(text) => text,
             FileThere::Unreadable => anyhow::bail!(
                 "{}: this is a link, or not a text; give a file outside of the repository with --project, or --project none",

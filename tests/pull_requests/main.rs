@@ -8,7 +8,6 @@ mod support;
 
 mod comment;
 mod hidings;
-mod interrupt;
 mod judge;
 mod odd;
 mod outputs;

@@ -92,16 +92,6 @@ impl Repository {
         self.scratch.path().join(name)
     }
 
-    /// Puts a shell script before the program of that name. Another process writes it: a file that is open for
-    /// writing cannot be run, not even when it is open in a child that another test has just started.
-    pub(crate) fn stand_in(&self, program: &str, script: &str) {
-        let text = self.beside_it("script");
-        fs::write(&text, format!("#!/bin/sh\n{script}\n")).expect("can be written");
-        let mut install = Command::new("install");
-        install.args(["-m", "755"]).arg(text).arg(self.beside_it("bin").join(program));
-        assert!(install.status().expect("install runs").success());
-    }
-
     pub(crate) fn temporary(&self) -> PathBuf {
         self.beside_it("tmp")
     }

@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::build::layout::Tool;
-use crate::build::program::Stop;
 use crate::build::releases::{Inline, Layer, Release, VALUES};
 use crate::build::texts;
 use crate::build::tools::{Program, Tools};
@@ -43,8 +42,6 @@ pub struct Builder {
     pub namespace: Option<String>,
     /// Where programs are looked for; `None` for `PATH`.
     pub path: Option<OsString>,
-    /// Ends the programs when it is set.
-    pub stop: Stop,
 }
 
 /// The flags that a job may give to kustomize, and whether each has a value.

@@ -1,30 +1,12 @@
-//! Runs another program for its output, without a shell, for a bounded time, or until the user ends it.
+//! Runs another program for its output, without a shell, for a bounded time.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tempfile::tempfile;
-
-/// A flag that is set once. All clones are the same flag.
-#[derive(Debug, Clone, Default)]
-pub struct Stop(Arc<AtomicBool>);
-
-impl Stop {
-    /// Sets the flag.
-    pub fn set(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether the flag is set.
-    pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 /// How often to check whether a program has ended or must be ended.
 const POLL: Duration = Duration::from_millis(5);
@@ -42,8 +24,6 @@ pub struct Limits {
     pub time: Duration,
     /// How much it may write, in bytes.
     pub bytes: usize,
-    /// Ends it when it is set.
-    pub stop: Stop,
 }
 
 /// Why a program has no output.
@@ -57,8 +37,6 @@ pub enum Failure {
     TooLong,
     /// It wrote too much.
     TooMuch,
-    /// The user has ended it.
-    Stopped,
     /// It failed; the last lines of its standard error.
     Failed(String),
 }
@@ -77,7 +55,7 @@ pub fn output(command: &mut Command, limits: &Limits) -> Result<Vec<u8>, Failure
 /// not read would wait for ever.
 ///
 /// # Errors
-/// When it cannot be run, when the user ends it, or when it exceeds a limit; then it is killed.
+/// When it cannot be run, or exceeds a limit; then it is killed.
 pub fn run(command: &mut Command, limits: &Limits) -> Result<Output, Failure> {
     let output = tempfile().map_err(Failure::Start)?;
     let complaint = tempfile().map_err(Failure::Start)?;
@@ -94,9 +72,6 @@ pub fn run(command: &mut Command, limits: &Limits) -> Result<Output, Failure> {
         let _ = child.wait();
     }
     let status = status?;
-    if is_interrupted(status) || (!status.success() && limits.stop.is_set()) {
-        return Err(Failure::Stopped);
-    }
     let (stdout, stderr) = (end_of(output, u64::MAX)?, end_of(complaint, MAX_COMPLAINT_BYTES)?);
     Ok(Output { status, stdout, stderr })
 }
@@ -117,37 +92,12 @@ fn follow(
         if let Some(status) = status {
             return Ok(status);
         }
-        if limits.stop.is_set() {
-            return Err(Failure::Stopped);
-        }
         if end.is_some_and(|end| Instant::now() >= end) {
             return Err(Failure::TooLong);
         }
         thread::sleep(POLL);
     }
 }
-
-/// Whether the user ended the program: it gets Ctrl-C too, maybe before this process does.
-#[cfg(unix)]
-fn is_interrupted(status: ExitStatus) -> bool {
-    use std::os::unix::process::ExitStatusExt as _;
-    matches!(status.signal(), Some(INTERRUPT | TERMINATE))
-}
-
-#[cfg(windows)]
-fn is_interrupted(status: ExitStatus) -> bool {
-    status.code() == Some(CONTROL_C)
-}
-
-/// The numbers of the signals with which users end programs.
-#[cfg(unix)]
-const INTERRUPT: i32 = 2;
-#[cfg(unix)]
-const TERMINATE: i32 = 15;
-
-/// The exit code of a program that Ctrl-C ended: STATUS_CONTROL_C_EXIT.
-#[cfg(windows)]
-const CONTROL_C: i32 = 0xC000_013A_u32.cast_signed();
 
 /// The last bytes of a file.
 fn end_of(mut file: File, max_bytes: u64) -> Result<Vec<u8>, Failure> {
@@ -174,7 +124,7 @@ mod tests {
     }
 
     fn wide() -> Limits {
-        Limits { time: Duration::from_mins(1), bytes: 1000, stop: Stop::default() }
+        Limits { time: Duration::from_mins(1), bytes: 1000 }
     }
 
     #[test]
@@ -195,23 +145,5 @@ mod tests {
         assert!(matches!(shell("exec >&- 2>&-; exec sleep 100", &brief), Err(Failure::TooLong)));
         assert!(matches!(shell("while :; do echo y; done", &wide()), Err(Failure::TooMuch)));
         assert!(matches!(shell("exec yes >&2", &wide()), Err(Failure::TooMuch)));
-    }
-
-    #[test]
-    fn ends_a_program_when_the_user_ends_the_command() {
-        let limits = Limits { time: Duration::MAX, ..wide() };
-        limits.stop.set();
-        assert!(matches!(shell("exec sleep 100", &limits), Err(Failure::Stopped)));
-        assert!(matches!(shell("exec >&- 2>&-; exec sleep 100", &limits), Err(Failure::Stopped)));
-        assert!(matches!(shell("exit 1", &limits), Err(Failure::Stopped)));
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn knows_that_the_user_ended_a_program_before_this_process_does() {
-        // SIGINT has no effect in what a shell started in the background.
-        let ended = shell("kill -TERM $$", &wide());
-        assert!(matches!(ended, Err(Failure::Stopped)), "{ended:?}");
-        assert!(matches!(shell("kill -KILL $$", &wide()), Err(Failure::Failed(_))));
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::build::layout::Tool;
-use crate::build::program::{Failure, Limits, Stop, output};
+use crate::build::program::{Failure, Limits, output};
 use memgate_primitives::causes::in_words;
 use memgate_primitives::credential::masked;
 
@@ -41,7 +41,6 @@ pub(crate) struct Tools {
     helm: Result<Program, String>,
     /// Where programs are looked for.
     path: OsString,
-    stop: Stop,
     /// Whether one build took too long to say where objects come from: no other is asked.
     pub(crate) is_slow: AtomicBool,
 }
@@ -63,7 +62,7 @@ impl Tools {
     ///
     /// # Errors
     /// When the folder cannot be made.
-    pub(crate) fn find(path: Option<&OsStr>, stop: &Stop) -> io::Result<Self> {
+    pub(crate) fn find(path: Option<&OsStr>) -> io::Result<Self> {
         let folder = tempfile::Builder::new().prefix("memgate-build-").tempdir()?;
         for name in ["bin", "home", "work"] {
             fs::create_dir(folder.path().join(name))?;
@@ -75,7 +74,6 @@ impl Tools {
             kustomize: missing(),
             helm: missing(),
             path: path.map(OsStr::to_owned).or_else(|| env::var_os("PATH")).unwrap_or_default(),
-            stop: stop.clone(),
             is_slow: AtomicBool::default(),
         };
         tools.kustomize = tools.find_kustomize();
@@ -130,7 +128,7 @@ impl Tools {
 
     /// What a program prints; nothing if it fails. The first one also shows whether it runs without a network.
     fn said(&mut self, path: &Path, arguments: &[&str]) -> String {
-        let limits = Limits { time: TIME_OF_VERSION, bytes: BYTES_OF_VERSION, stop: self.stop.clone() };
+        let limits = Limits { time: TIME_OF_VERSION, bytes: BYTES_OF_VERSION };
         let ask = |tools: &Self| output(tools.command(path).args(arguments), &limits);
         let mut said = Err(Failure::Missing);
         if self.without_network.is_empty() {
@@ -183,13 +181,12 @@ impl Tools {
         arguments: &[OsString],
         (bytes, time): (usize, Duration),
     ) -> Result<Vec<u8>, String> {
-        let limits = Limits { time, bytes, stop: self.stop.clone() };
+        let limits = Limits { time, bytes };
         let mut command = self.command(&program.path);
         output(command.arg(program.word).args(arguments), &limits).map_err(|failure| match failure {
             Failure::Missing => "it is gone".to_owned(),
             Failure::Start(error) => format!("it cannot be run: {}", in_words(&error)),
             Failure::TooLong => format!("it did not end within {} s", time.as_secs()),
-            Failure::Stopped => "interrupted".to_owned(),
             Failure::TooMuch => format!("it wrote more than {bytes} bytes; see --max-file-size"),
             Failure::Failed(why) if why.is_empty() => "it failed and did not say why".to_owned(),
             Failure::Failed(why) => masked(&why).into_owned(),

@@ -303,7 +303,7 @@ impl Building<'_> {
             return Some(why);
         }
         if self.tools.is_none() {
-            match Tools::find(self.builder.path.as_deref(), &self.builder.stop) {
+            match Tools::find(self.builder.path.as_deref()) {
                 Ok(tools) => self.tools = Some(Arc::new(tools)),
                 Err(error) => return Some(format!("no folder can be made for it: {}", error.kind())),
             }

@@ -12,7 +12,6 @@ use std::{env, fs, io};
 use thiserror::Error;
 
 use crate::build::plan::Plan;
-use crate::build::program::Stop;
 use crate::files::base::git::Repository;
 use crate::paths::{PROJECT_FILE, path_from, without_dots};
 
@@ -50,9 +49,6 @@ pub enum Error {
     /// The files of the base cannot be written.
     #[error("failed to write the files of the base for comparison: {}", .0.kind())]
     Write(io::Error),
-    /// The user has ended it.
-    #[error("interrupted")]
-    Interrupted,
 }
 
 /// A branch and what it is compared with: the commit that the user named, and the one at which the branch began. The first
@@ -111,12 +107,12 @@ impl Branch {
     /// Finds the commits.
     ///
     /// # Errors
-    /// When the commit does not exist, git is missing or fails, or the user stops it.
-    pub fn find(reference: &str, stop: &Stop) -> Result<Self, Error> {
-        let repository = Repository::find(stop)?;
-        let commits = repository.commits(reference, stop)?;
+    /// When the commit does not exist, or git is missing or fails.
+    pub fn find(reference: &str) -> Result<Self, Error> {
+        let repository = Repository::find()?;
+        let commits = repository.commits(reference)?;
         let tree = |commit: String| {
-            let blobs = git::blobs(&commit, stop)?.into_iter().map(|blob| (blob.name.clone(), blob));
+            let blobs = git::blobs(&commit)?.into_iter().map(|blob| (blob.name.clone(), blob));
             Ok::<_, Error>(CommitFiles { blobs: blobs.collect(), commit })
         };
         let [tip, start] = commits.map(tree);
@@ -138,8 +134,8 @@ impl Branch {
     /// Writes the files of a commit, from which those of a plan are read, into an empty directory.
     ///
     /// # Errors
-    /// When a path is outside of the repository, git fails, or the user stops it.
-    pub fn write(&self, commit: Commit, plan: &Plan, directory: &Path, stop: &Stop) -> Result<Base, Error> {
+    /// When a path is outside of the repository, or git fails.
+    pub fn write(&self, commit: Commit, plan: &Plan, directory: &Path) -> Result<Base, Error> {
         let CommitFiles { blobs, .. } = if commit == Commit::Named { &self.tip } else { &self.start };
         let names = blobs.keys().cloned().collect();
         let directory = directory.canonicalize().map_err(Error::Write)?;
@@ -150,7 +146,7 @@ impl Branch {
                 return Err(Error::Outside { path: path.clone() });
             }
         }
-        git::write(blobs.values().collect(), &base.directory, stop)?;
+        git::write(blobs.values().collect(), &base.directory)?;
         // The directory is the root of a repository: paths in manifests begin there.
         fs::create_dir_all(base.directory.join(".git")).map_err(Error::Write)?;
         Ok(base)
@@ -159,9 +155,9 @@ impl Branch {
     /// The paths of the files of the work tree from its root, without those that git ignores.
     ///
     /// # Errors
-    /// When git fails, or the user stops it.
-    pub fn files(&self, stop: &Stop) -> Result<Vec<String>, Error> {
-        git::files(&self.root, stop)
+    /// When git fails.
+    pub fn files(&self) -> Result<Vec<String>, Error> {
+        git::files(&self.root)
     }
 
     /// The root of the work tree.
@@ -177,15 +173,15 @@ impl Branch {
     /// A file at a path from the root, as the commit that the user named has it.
     ///
     /// # Errors
-    /// When git fails, or the user stops it.
-    pub fn file(&self, relative: &str, stop: &Stop) -> Result<FileThere, Error> {
+    /// When git fails.
+    pub fn file(&self, relative: &str) -> Result<FileThere, Error> {
         let Some(blob) = self.tip.blobs.get(relative) else {
             return Ok(FileThere::Missing);
         };
         if blob.is_link {
             return Ok(FileThere::Unreadable);
         }
-        let text = String::from_utf8(git::content(blob, stop)?);
+        let text = String::from_utf8(git::content(blob)?);
         Ok(text.map_or(FileThere::Unreadable, FileThere::Text))
     }
 

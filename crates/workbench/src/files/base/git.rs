@@ -11,7 +11,7 @@ use std::time::Duration;
 use ignore::{DirEntry, WalkBuilder};
 use tempfile::tempfile;
 
-use crate::build::program::{self, Failure, Limits, Stop};
+use crate::build::program::{self, Failure, Limits};
 use crate::files::base::Error;
 use crate::paths::without_dots;
 
@@ -37,11 +37,10 @@ fn git(arguments: &[&str]) -> Command {
 }
 
 /// Runs git to its end, however long that takes: it may have to fetch objects.
-fn run(step: &'static str, command: &mut Command, interrupt: &Stop) -> Result<Output, Error> {
-    let limits = Limits { time: Duration::MAX, bytes: usize::MAX, stop: interrupt.clone() };
+fn run(step: &'static str, command: &mut Command) -> Result<Output, Error> {
+    let limits = Limits { time: Duration::MAX, bytes: usize::MAX };
     program::run(command, &limits).map_err(|failure| match failure {
         Failure::Missing => Error::NoGit,
-        Failure::Stopped => Error::Interrupted,
         Failure::Start(error) => Error::Git { step, message: error.kind().to_string() },
         Failure::Failed(message) => Error::Git { step, message },
         Failure::TooLong | Failure::TooMuch => Error::Git { step, message: "it has ended".to_owned() },
@@ -49,8 +48,8 @@ fn run(step: &'static str, command: &mut Command, interrupt: &Stop) -> Result<Ou
 }
 
 /// Runs git like [`run`]; a failure of it is an error.
-fn run_well(step: &'static str, command: &mut Command, interrupt: &Stop) -> Result<Output, Error> {
-    let output = run(step, command, interrupt)?;
+fn run_well(step: &'static str, command: &mut Command) -> Result<Output, Error> {
+    let output = run(step, command)?;
     if output.status.success() { Ok(output) } else { Err(Error::Git { step, message: message(&output) }) }
 }
 
@@ -77,10 +76,10 @@ pub(super) struct Repository {
 }
 
 impl Repository {
-    pub(super) fn find(interrupt: &Stop) -> Result<Self, Error> {
+    pub(super) fn find() -> Result<Self, Error> {
         let step = "find the repository";
         let mut questions = git(&["rev-parse", "--is-shallow-repository", "--is-inside-work-tree"]);
-        let output = run_well(step, &mut questions, interrupt).map_err(|error| match error {
+        let output = run_well(step, &mut questions).map_err(|error| match error {
             Error::Git { message, .. } if message.contains("not a git repository") => Error::NoRepository,
             other => other,
         })?;
@@ -90,29 +89,29 @@ impl Repository {
         if answers.next() != Some("true") {
             return Err(Error::NoRepository);
         }
-        let output = run_well(step, &mut git(&["rev-parse", "--show-toplevel"]), interrupt)?;
+        let output = run_well(step, &mut git(&["rev-parse", "--show-toplevel"]))?;
         Ok(Self { root: PathBuf::from(line(&output)), is_shallow })
     }
 
     /// The commit of the reference, and the last one that it and HEAD have in common.
-    pub(super) fn commits(&self, reference: &str, interrupt: &Stop) -> Result<[String; 2], Error> {
+    pub(super) fn commits(&self, reference: &str) -> Result<[String; 2], Error> {
         let failed = |problem: String| Error::Reference { reference: reference.to_owned(), problem };
-        let Some(found) = commit(reference, interrupt)? else {
+        let Some(found) = commit(reference)? else {
             let remote = format!("origin/{reference}");
-            return Err(failed(match commit(&remote, interrupt)? {
+            return Err(failed(match commit(&remote)? {
                 Some(_) => format!("there is no such branch here; did you mean {remote}?"),
                 None => {
                     format!("there is no such commit here; fetch it: git fetch origin {reference} ({WHOLE})")
                 }
             }));
         };
-        let Some(head) = commit("HEAD", interrupt)? else {
+        let Some(head) = commit("HEAD")? else {
             return Err(failed(
                 "nothing is committed here yet, so there is nothing to compare with".to_owned(),
             ));
         };
         let step = "find where the branch began";
-        let output = run(step, &mut git(&["merge-base", &found, &head]), interrupt)?;
+        let output = run(step, &mut git(&["merge-base", &found, &head]))?;
         let here = "it has no commit in common with HEAD";
         match output.status.code() {
             Some(0) => Ok([found, line(&output)]),
@@ -126,9 +125,9 @@ impl Repository {
 }
 
 /// The commit of a name, if there is one.
-fn commit(reference: &str, interrupt: &Stop) -> Result<Option<String>, Error> {
+fn commit(reference: &str) -> Result<Option<String>, Error> {
     let name = format!("{reference}^{{commit}}");
-    let output = run("find a commit", &mut git(&["rev-parse", "--verify", "--quiet", &name]), interrupt)?;
+    let output = run("find a commit", &mut git(&["rev-parse", "--verify", "--quiet", &name]))?;
     Ok(output.status.success().then(|| line(&output)))
 }
 
@@ -164,19 +163,19 @@ impl Blob {
 
 /// The paths of the files of a work tree, from its root: those that are committed or staged, and the others that no
 /// `.gitignore` leaves out.
-pub(super) fn files(root: &Path, interrupt: &Stop) -> Result<Vec<String>, Error> {
+pub(super) fn files(root: &Path) -> Result<Vec<String>, Error> {
     // A monitor of files would be a program of the repository.
     let mut list = git(&["-c", "core.fsmonitor=false", "ls-files", "-z"]);
     list.args(["--cached", "--others", "--exclude-standard"]).current_dir(root);
-    let output = run_well("list the files of the work tree", &mut list, interrupt)?;
+    let output = run_well("list the files of the work tree", &mut list)?;
     let names: BTreeSet<&[u8]> = output.stdout.split(|byte| *byte == 0).collect();
     Ok(names.into_iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect())
 }
 
 /// The files of a commit.
-pub(super) fn blobs(commit: &str, interrupt: &Stop) -> Result<Vec<Blob>, Error> {
+pub(super) fn blobs(commit: &str) -> Result<Vec<Blob>, Error> {
     let mut list = git(&["ls-tree", "-r", "-z", "--full-tree", commit]);
-    let output = run_well("list the files of the base", &mut list, interrupt)?;
+    let output = run_well("list the files of the base", &mut list)?;
     let entries = output.stdout.split(|byte| *byte == 0);
     Ok(entries.filter_map(|entry| Blob::of(std::str::from_utf8(entry).ok()?)).collect())
 }
@@ -186,11 +185,11 @@ const MOST_LINKED: usize = 100_000;
 
 /// Writes files below an empty directory. In place of a link stands what it leads to among them; one that leads elsewhere,
 /// or to what is around it, is left out.
-pub(super) fn write(blobs: Vec<&Blob>, directory: &Path, interrupt: &Stop) -> Result<(), Error> {
+pub(super) fn write(blobs: Vec<&Blob>, directory: &Path) -> Result<(), Error> {
     let (mut links, files): (Vec<_>, Vec<_>) = blobs.into_iter().partition(|blob| blob.is_link);
-    each(&files, interrupt, |blob, content| blob.write(content, directory).map_err(Error::Write))?;
+    each(&files, |blob, content| blob.write(content, directory).map_err(Error::Write))?;
     let mut targets = BTreeMap::new();
-    each(&links, interrupt, |blob, content| {
+    each(&links, |blob, content| {
         let beside = Path::new(&blob.name).parent().unwrap_or_else(|| Path::new(""));
         let target = std::str::from_utf8(content).map(|target| without_dots(&beside.join(target)));
         targets.extend(target.ok().map(|target| (blob.name.clone(), target)));
@@ -238,32 +237,28 @@ fn copy(directory: &Path, from: &Path, to: &Path, room: &mut usize) -> bool {
 }
 
 /// Reads the contents of files, a few at a time.
-fn each(
-    blobs: &[&Blob],
-    interrupt: &Stop,
-    mut visit: impl FnMut(&Blob, &[u8]) -> Result<(), Error>,
-) -> Result<(), Error> {
+fn each(blobs: &[&Blob], mut visit: impl FnMut(&Blob, &[u8]) -> Result<(), Error>) -> Result<(), Error> {
     blobs.chunks(READ_AT_ONCE).try_for_each(|blobs| {
-        let contents = contents(blobs, interrupt)?;
+        let contents = contents(blobs)?;
         let mut rest = contents.as_slice();
         blobs.iter().try_for_each(|blob| visit(blob, next_content(&mut rest).ok_or_else(|| missing(blob))?))
     })
 }
 
 /// What `git cat-file --batch` prints about blobs: for each a line with its size, the content, and a line feed.
-fn contents(blobs: &[&Blob], interrupt: &Stop) -> Result<Vec<u8>, Error> {
+fn contents(blobs: &[&Blob]) -> Result<Vec<u8>, Error> {
     let mut ids = tempfile().map_err(Error::Write)?;
     for blob in blobs {
         writeln!(ids, "{}", blob.id).map_err(Error::Write)?;
     }
     ids.rewind().map_err(Error::Write)?;
-    Ok(run_well(READ, git(&["cat-file", "--batch"]).stdin(ids), interrupt)?.stdout)
+    Ok(run_well(READ, git(&["cat-file", "--batch"]).stdin(ids))?.stdout)
 }
 
 /// The content of one file.
-pub(super) fn content(blob: &Blob, interrupt: &Stop) -> Result<Vec<u8>, Error> {
+pub(super) fn content(blob: &Blob) -> Result<Vec<u8>, Error> {
     let mut whole = Vec::new();
-    each(&[blob], interrupt, |_, content| {
+    each(&[blob], |_, content| {
         whole = content.to_vec();
         Ok(())
     })?;
